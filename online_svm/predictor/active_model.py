@@ -14,12 +14,8 @@ from online_svm.predictor.calibrators import (
     implied_probabilities,
     interval_calibrators,
 )
-from online_svm.predictor.expert_ensemble import (
-    EXPERTS,
-    ExpertEnsemble,
-    FittedModel,
-    RowsToLearn,
-)
+from online_svm.predictor.expert import RowsToLearn
+from online_svm.predictor.expert_ensemble import EXPERTS, ExpertEnsemble, FittedModel
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.pair_prediction import PairPrediction, PrimaryAnswers, PrimaryPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs

@@ -6,7 +6,7 @@ calibrator. Some also give an interval: belief and plausibility, or the Venn-Abe
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -178,6 +178,15 @@ class RecentCalibrator:
     def __init__(self, size: int, fit: Fit, restore: Restore) -> None:
         self._size, self._fit, self._restore = size, fit, restore
         self._forget(1)
+
+    @classmethod
+    def one_against_all(cls, size: int, make: Callable[[], ScoreMap]) -> Self:
+        """Return a calibrator that fits a map from `make` for each class."""
+        return cls(
+            size,
+            lambda scores, columns: OneAgainstAll(make).fit(scores, columns),
+            lambda state: OneAgainstAll.from_state(state, make),
+        )
 
     def _forget(self, n_scores: int) -> None:
         self._scores = np.empty((0, n_scores))

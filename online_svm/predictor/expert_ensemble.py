@@ -1,14 +1,13 @@
 """The ensemble of experts behind the primary prediction, from the first example on.
 
-1. The committee's prediction, the base rate and two logistic regressions (`SimpleExperts`), and
-   the given scores if there are any (`ScoreExperts`), are averaged with weights that follow their
-   likelihood. Before there is a model, the base rate takes its place.
-2. `LabelHistory` corrects the average by the last labels, and a second ensemble weighs corrected
-   and uncorrected probabilities: on independent examples the correction loses its weight.
-3. The intervals are those of `RecentIntervals`, for any number of classes.
+1. The experts of `expert_table`, such as the committee, the base rate and two logistic regressions,
+   are averaged with weights that follow their likelihood.
+2. Experts that correct, such as `LabelHistory`, correct the average, and a second ensemble weighs
+   corrected and uncorrected probabilities: on independent examples a correction loses its weight.
+3. The intervals are those of `ExpertIntervals`, for any number of classes.
 
-With delayed labels, an example is learned with the experts' answers and the label statistics of the
-moment when it was answered. The ensemble spans models. It does not change the Venn intervals.
+With delayed labels, an example is learned with the outputs of the moment when it was answered
+(`Sources`). The ensemble spans models. It does not change the Venn intervals.
 """
 
 from dataclasses import replace
@@ -18,27 +17,19 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.ensemble import DELAYED_UPDATE, Ensemble, WeightUpdate
-from online_svm.predictor.label_history import N_FEATURES, LabelHistory
-from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
-from online_svm.predictor.recent_interval import DELAYED_RULE, RULE, RecentIntervals
-from online_svm.predictor.score_experts import N_SCORE_EXPERTS, ScoreExperts
-from online_svm.predictor.simple_experts import (
-    N_EXPERTS,
-    SimpleExperts,
-    bounded,
-    most_fitted,
-    next_fit,
-)
+from online_svm.predictor.expert import Expert, RowsToLearn, Sources
+from online_svm.predictor.expert_intervals import ExpertIntervals
+from online_svm.predictor.expert_table import EXPERTS as TABLE
+from online_svm.predictor.first_examples import FirstExamples
+from online_svm.predictor.recent_ensemble import RecentEnsemble
+from online_svm.predictor.simple_experts import bounded, next_fit
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.state import State, nest, require, under
-from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number
-from online_svm.stream.cells import widened
+from online_svm.storage.state import State, nest, under
+from online_svm.storage.state_schema import StateSchema, flag, number
 from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scores import ScoreColumns
-from online_svm.types import Floats, Ints
+from online_svm.types import Arrays, Floats, Ints
 
 EXPERTS = "experts"
 """Its name as a method in answers."""
@@ -57,15 +48,7 @@ DELAYED_EXPERTS_UPDATE = WeightUpdate(0.0005, rate=0.03, first=0.9)
 """Of the same with delayed labels: the weights are as old as the labels, and the committee improves
 while these are on their way. Tuned for horizons of 50 and 250."""
 
-MAX_FIRST_EXAMPLES = 500
-"""Newest examples that are kept for fits, until the recent ensemble holds as many; fewer if a row
-has so many features that a fit takes fewer."""
-
-MIN_ORIGINALS = 750
-"""Original answers before their intervals count; by then they fill the count of 500."""
-
 _SCHEMA = StateSchema(number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"))
-_NO_LABELS: Ints = np.empty(0, dtype=np.int64)
 
 
 class ExpertAnswers(NamedTuple):
@@ -76,17 +59,8 @@ class ExpertAnswers(NamedTuple):
     outputs: dict[str, Floats]  # with delayed labels, to store with each row; else empty
 
 
-class RowsToLearn(NamedTuple):
-    """Rows in order; a labelled row is learned after its answer."""
-
-    X: Floats  # shape (m, n_features)
-    scaled: Floats | None  # shape (m, n_columns); rows scaled by the model, if there is one
-    columns: Ints  # shape (m,); class columns of the labels; -1 for a row without a label
-    earlier: AnswerTimeOutputs | None  # of rows that are learned, with delayed labels
-
-
 class FittedModel(NamedTuple):
-    """What the regressions need of the model that answers."""
+    """What fits need of the model that answers."""
 
     version: int
     scaling: Scaling
@@ -98,65 +72,62 @@ class ExpertEnsemble:
 
     def __init__(self, config: PredictorConfig) -> None:
         self._config, self._is_delayed = config, config.takes_delayed_labels
-        of_experts, of_history = EXPERTS_UPDATE, HISTORY_UPDATE
-        if self._is_delayed:
-            of_experts, of_history = DELAYED_EXPERTS_UPDATE, DELAYED_UPDATE
-        columns = None if config.score_role == "watched" else ScoreColumns.of(config)
-        self._scores = None if columns is None else ScoreExperts(columns)
-        self._n_experts = 1 + N_EXPERTS + (0 if columns is None else N_SCORE_EXPERTS)
-        self._experts = Ensemble(self._n_experts, of_experts)
-        self._corrected = Ensemble(2, of_history)
+        self._scales_itself = config.scale != "standard"  # not by the scaling of a model
         self.n_labels = len(config.classes or ())  # labels with a code that were learned
         self._fitted_at = 0  # learned examples at the last fit
-        self._is_stale = False  # the regressions no longer fit classes or scaling
-        self._model = 0  # version of the model that the regressions fit
-        self._kept: list[tuple[Floats, Ints]] = []  # rows and class columns for the next fit
+        self._is_stale = False  # an expert no longer fits classes or scaling
+        self._model = 0  # version of the model that the experts fit
+        self._first = FirstExamples()
         self._begin(LabelIndex(config.classes).view())
+        names: tuple[list[str], list[str]] = [], []
+        for expert in self.experts.values():
+            names[expert.corrects].extend(expert.outputs)
+        self._averaged, self._corrections = names
+        self._averaged.sort(key=lambda name: name != "committee")  # whose weight is the first
+        of_average, of_correction = EXPERTS_UPDATE, HISTORY_UPDATE
+        if self._is_delayed:
+            of_average, of_correction = DELAYED_EXPERTS_UPDATE, DELAYED_UPDATE
+        self._average = Ensemble(len(self._averaged), of_average)
+        self._corrected = Ensemble(1 + len(self._corrections), of_correction)
 
     def _begin(self, view: ClassView) -> None:
-        self._view, n_classes = view, len(view.classes)
-        self._simple, self._history = SimpleExperts(n_classes), LabelHistory(n_classes)
+        self.view = view  # the classes of the answers
+        made = ((key, make(self._config, len(view.classes))) for key, make in TABLE.items())
+        self.experts: dict[str, Expert] = {key: one for key, one in made if one is not None}
         level = self._config.interval_level
-        # With delayed labels, "intervals" count answers of the state before a label is learned, and
-        # "originals" the original answers.
-        rule = DELAYED_RULE if self._is_delayed else RULE
-        names = ("intervals", "originals") if self._is_delayed else ("intervals",)
-        self._intervals = dict[str, RecentIntervals]()
+        self._intervals = None
         if level is not None:
-            self._intervals = {name: RecentIntervals(level, view, rule) for name in names}
+            self._intervals = ExpertIntervals(level, view, is_delayed=self._is_delayed)
 
     @property
-    def view(self) -> ClassView:
-        """The classes of the answers."""
-        return self._view
+    def weights(self) -> dict[str, float]:
+        """Part of each expert in the next answer, by name; they sum to one.
 
-    @property
-    def scales_itself(self) -> bool:
-        """Whether the regressions need another scaling than that of a model."""
-        return self._config.scale != "standard"
+        The part of an expert that corrects is that of the corrected average.
+        """
+        uncorrected, *corrections = self._corrected.weights.tolist()
+        parts = [*(uncorrected * self._average.weights).tolist(), *corrections]
+        return dict(zip([*self._averaged, *self._corrections], parts, strict=True))
 
     def adopt(self, view: ClassView) -> None:
         """Answer with other classes from now on.
 
         What is known of a class that `view` lacks goes to the slot of unseen labels.
         """
-        before, self._view = self._view, view
+        before, self.view = self.view, view
         if before.classes == view.classes:
             return
         n_classes = len(view.classes)
         index = {label: i for i, label in enumerate(view.classes)}
         places = [index.get(label, n_classes - 1) for label in before.classes]
-        self._simple = self._simple.moved(places, n_classes)
-        self._history = self._history.moved(places, n_classes)
-        moved = np.array(places, dtype=np.int64)
-        self._kept = [(X, moved[columns]) for X, columns in self._kept]
+        self.experts = {key: one.moved(places, n_classes) for key, one in self.experts.items()}
+        self._first.move(np.array(places, dtype=np.int64))
         self._is_stale = True
-        for name, earlier in self._intervals.items():
-            self._intervals[name] = RecentIntervals(earlier.level, view, earlier.rule)
-            self._intervals[name].follow(earlier)
+        if self._intervals is not None:
+            self._intervals = self._intervals.of_classes(view)
 
     def fit_if_due(self, n: int, k: int, model: FittedModel | None, order: Ints | None) -> None:
-        """Fit the regressions if they are due after `n` learned examples.
+        """Fit the experts if they are due after `n` learned examples.
 
         `k`: learned examples since the last restart.
         `model`: the model that answers, if any.
@@ -164,16 +135,18 @@ class ExpertEnsemble:
         """
         if model is not None and model.version != self._model:
             self._model = model.version
-            self._is_stale |= not (self.scales_itself or self._simple.scales_like(model.scaling))
+            fits = all(one.scales_like(model.scaling) for one in self.experts.values())
+            self._is_stale |= not (self._scales_itself or fits)
         is_due = self._is_stale or (k >= 4 and next_fit(k - 1) == k)
         if self._fitted_at == n or not is_due:
             return
         self._fitted_at, self._is_stale = n, False
         X, columns = self._examples(model)
         if len(columns):
-            own = model is None or self.scales_itself
-            scaling = self._scaling(X, order) if own or model is None else model.scaling
-            self._simple.fit(X, columns, scaling)
+            has_own = model is None or self._scales_itself
+            scaling = self._scaling(X, order) if has_own or model is None else model.scaling
+            for expert in self.experts.values():
+                expert.fit(X, columns, scaling)
 
     def answer(self, rows: RowsToLearn, point: Floats | None, recent: int = 0) -> ExpertAnswers:
         """Answer rows in order.
@@ -181,44 +154,54 @@ class ExpertEnsemble:
         `point`, shape (m, n_classes): the committee's prediction; None without a model.
         `recent`: examples that the recent ensemble holds.
         """
-        shape = (len(rows.columns), len(self._view.classes))
-        experts = np.empty((self._n_experts, *shape))
-        if point is not None:
-            experts[0] = point
-        features = np.empty((shape[0] if self._is_delayed else 1, shape[1], N_FEATURES))
-        sources = np.full(shape[0], -1, dtype=np.int64)
-        if rows.earlier is not None:
-            _fill_in_earlier(rows.earlier, sources, experts, features)
-        scaled = None if self.scales_itself else rows.scaled
-        own, of_scores = experts[: 1 + N_EXPERTS], experts[1 + N_EXPERTS :]
-        self._simple.answer(rows.X, scaled, rows.columns, sources, own, has_model=point is not None)
-        if self._scores is not None:
-            self._scores.answer(rows.X, rows.columns, own[1], sources, of_scores)
-            if point is None:
-                is_new = sources != np.arange(len(sources))
-                own[0][is_new] = of_scores[0][is_new]
-        average = self._experts.answer(experts, rows.columns)
-        corrected = self._history.answer(average, rows.columns, sources, features)
-        mixed = self._corrected.answer([average, corrected], rows.columns)
-        interval = self._interval(average, mixed, rows) if self._intervals else None
-        self._keep(rows, recent)
-        outputs = {}
+        X, scaled, columns, earlier, *_ = rows
+        shapes = self._shapes() if self._is_delayed else {}
+        sources, m = Sources(earlier, len(columns), shapes), len(columns)
+        stored = {key: sources.fill(key, np.empty((m, *of))) for key, of in shapes.items()}
+        scaled = None if self._scales_itself else scaled
+        rows = RowsToLearn(X, scaled, columns, earlier, point, sources.rows)
+        found: dict[str, Floats] = {}
+        self._ask(rows, stored, found, corrects=False)
+        outputs = np.array([found[name] for name in self._averaged])
         if self._is_delayed:
-            outputs = {"experts": experts.swapaxes(0, 1), "history": features}
-        return ExpertAnswers(mixed, interval, outputs)
+            stored["experts"] = sources.fill("experts", outputs.swapaxes(0, 1))
+        found["average"] = average = self._average.answer(outputs, columns)
+        self._ask(rows, stored, found, corrects=True)
+        corrected = [found[name] for name in self._corrections]
+        mixed = self._corrected.answer([average, *corrected], columns)
+        interval = None
+        if self._intervals is not None:
+            interval = self._intervals.answer(average, mixed, rows)
+        self._first.keep(X, columns, recent)
+        return ExpertAnswers(mixed, interval, stored)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of what is stored of a row, by name."""
+        k = len(self.view.classes)
+        shapes: dict[str, tuple[int, ...]] = {"experts": (len(self._averaged), k)}
+        return shapes | {
+            key: (k, one.n_stored) for key, one in self.experts.items() if one.n_stored
+        }
+
+    def _ask(self, rows: RowsToLearn, stored: Arrays, found: Arrays, *, corrects: bool) -> None:
+        """Add to `found` the answers of the experts that correct, or of the others."""
+        for key, expert in self.experts.items():
+            if expert.corrects == corrects:
+                own = rows._replace(stored=stored[key]) if key in stored else rows
+                found |= zip(expert.outputs, expert.answer(own, found), strict=True)
 
     def added_to(self, warming: PredictionBlock, rows: RowsToLearn) -> PredictionBlock:
         """Return the answers to rows before there is a model, with everything else as in `warming`.
 
         While no label is known, they stay empty.
         """
-        if not self._view.n_known:
+        if not self.view.n_known:
             return warming
         found = self.answer(rows, None)
         lower, upper = found.interval or (np.zeros_like(found.point), np.ones_like(found.point))
         return replace(
             warming,
-            classes=self._view.classes,
+            classes=self.view.classes,
             label=found.point.argmax(axis=1).astype(np.int64, copy=False),
             point=found.point,
             lower=lower,
@@ -234,16 +217,15 @@ class ExpertEnsemble:
 
     def state(self) -> State:
         """Return everything but the configuration."""
-        header = _SCHEMA.header_of(self) | {"labels": list(self._view.labels)}
-        arrays = nest("weights", self._experts.state()) | nest("corrected", self._corrected.state())
-        arrays |= nest("simple", self._simple.state()) | nest("history", self._history.state())
-        for name, counted in self._intervals.items():
-            arrays |= nest(name, counted.state())
-        if self._scores is not None:
-            header["scores"], parts = self._scores.state()
-            arrays |= nest("scores", parts)
-        if self._kept:
-            arrays["X"], arrays["columns"] = self._join_kept()
+        header = _SCHEMA.header_of(self) | {"labels": list(self.view.labels)}
+        arrays = self._first.state() | nest("weights", self._average.state())
+        arrays |= nest("corrected", self._corrected.state())
+        for key, expert in self.experts.items():
+            own, parts = expert.state()
+            header |= {key: own} if own else {}
+            arrays |= nest(key, parts)
+        if self._intervals is not None:
+            arrays |= self._intervals.state()
         return State(header, arrays)
 
     @classmethod
@@ -254,124 +236,26 @@ class ExpertEnsemble:
         _SCHEMA.fill(ensemble, header, {})
         view = ClassView(header["labels"], config.classes is not None)
         ensemble._begin(view)
-        k = len(view.classes)
-        ensemble._experts.restore(under("weights", arrays))
+        ensemble._average.restore(under("weights", arrays))
         ensemble._corrected.restore(under("corrected", arrays))
-        ensemble._simple = SimpleExperts.from_state(under("simple", arrays), k)
-        ensemble._history = LabelHistory.from_state(under("history", arrays), k)
-        for name, counted in ensemble._intervals.items():
-            counted.restore(under(name, arrays))
-        columns = ScoreColumns.of(config)
-        if ensemble._scores is not None and columns is not None:
-            scores = State(header["scores"], under("scores", arrays))
-            ensemble._scores = ScoreExperts.from_state(scores, columns)
-        if "X" in arrays:
-            schema = StateSchema(floats("X", "n f", optional=True), ints("columns", "n", below=k))
-            kept = schema.values(cls, None, arrays)
-            require(kept["X"].shape[1] <= MAX_FEATURES, "X")
-            ensemble._kept = [(kept["X"], kept["columns"])]
+        for key, expert in ensemble.experts.items():
+            expert.restore(State(header.get(key, {}), under(key, arrays)))
+        if ensemble._intervals is not None:
+            ensemble._intervals.restore(arrays)
+        ensemble._first.restore(arrays, len(view.classes))
         return ensemble
-
-    def _interval(self, average: Floats, mixed: Floats, rows: RowsToLearn) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of the intervals, and count the learned rows.
-
-        With delayed labels, the state has learned much since the original answers, so their errors
-        say little about it; its own answers before each label say more. Under drift it is the other
-        way round: the state has learned the examples just before the label, which no answer can.
-        So the intervals hold those of both, once there are enough original answers that were given
-        with at least half of the examples that are learned now.
-        """
-        earlier = rows.earlier
-        lower, upper = self._intervals["intervals"].answer(
-            average, rows.columns, _present(mixed, earlier)
-        )
-        originals = self._intervals.get("originals")
-        if originals is None:
-            return lower, upper
-        counts = (
-            np.zeros(len(mixed), dtype=bool)
-            if earlier is None
-            else earlier.comparable & earlier.learns
-        )
-        columns = np.where(counts, rows.columns, -1)
-        joins = columns >= 0
-        is_enough = originals.n_labels + np.cumsum(joins) - joins >= MIN_ORIGINALS
-        low, high = originals.answer(average, columns, mixed)
-        lower[is_enough] = np.minimum(lower, low)[is_enough]
-        upper[is_enough] = np.maximum(upper, high)[is_enough]
-        return lower, upper
 
     def _examples(self, model: FittedModel | None) -> tuple[Floats, Ints]:
         """Return labelled examples of known classes for a fit."""
-        X, columns = self._join_kept()
+        X, columns = self._first.joined()
         if model is not None and not len(columns):
             X, columns = model.recent.examples()
-        known = columns < self._view.n_known
+        known = columns < self.view.n_known
         return (X, columns) if known.all() else (X[known], columns[known])
 
-    def _join_kept(self) -> tuple[Floats, Ints]:
-        """Return the kept examples, the newest `MAX_FIRST_EXAMPLES`."""
-        if not self._kept:
-            return np.empty((0, 0)), _NO_LABELS
-        if len(self._kept) > 1:
-            width = max(X.shape[1] for X, _ in self._kept)
-            newest = slice(-_most_kept(width), None)
-            columns = np.concatenate([columns for _, columns in self._kept])[newest]
-            parts, missing = list[Floats](), len(columns)
-            for X, _ in reversed(self._kept):  # only what is kept is widened
-                if missing > 0:
-                    parts.insert(0, widened(X[-missing:], width))
-                    missing -= len(X)
-            self._kept = [(np.concatenate(parts), columns)]
-        return self._kept[0]
-
-    def _keep(self, rows: RowsToLearn, recent: int) -> None:
-        """Keep labelled rows, until the recent ensemble has enough of them."""
-        if recent >= MAX_FIRST_EXAMPLES:
-            self._kept = []
-            return
-        labelled = rows.columns >= 0
-        if labelled.any():
-            newest = np.flatnonzero(labelled)[-_most_kept(rows.X.shape[1]) :]
-            self._kept.append((rows.X[newest], rows.columns[newest]))
-            if len(self._kept) > _most_kept(rows.X.shape[1]):
-                self._join_kept()
-
     def _scaling(self, X: Floats, order: Ints | None) -> Scaling:
-        encoder = None
+        encoder, config = None, self._config
         if order is not None:
-            config = self._config
-            encoder = FeatureEncoder.fit(
-                X, config.max_categories, config.declared_kinds, None, order
-            )
+            kinds = config.declared_kinds
+            encoder = FeatureEncoder.fit(X, config.max_categories, kinds, None, order)
         return Scaling.fit(bounded(X, encoder), standard=True, encoder=encoder)
-
-
-def _most_kept(n_features: int) -> int:
-    """Return how many rows of so many features are kept for fits."""
-    return min(MAX_FIRST_EXAMPLES, most_fitted(n_features))
-
-
-def _present(mixed: Floats, earlier: AnswerTimeOutputs | None) -> Floats:
-    """Return the probabilities with those of copies in the place of their learned rows."""
-    if earlier is None or earlier.copied is None:
-        return mixed
-    return mixed[np.arange(len(mixed)) - earlier.copied]
-
-
-def _fill_in_earlier(
-    earlier: AnswerTimeOutputs, sources: Ints, experts: Floats, features: Floats
-) -> None:
-    """Set the sources of learned rows, and copy the outputs that were stored with their answers.
-
-    Without outputs for these classes, a row is learned with outputs of now.
-    """
-    for row in np.flatnonzero(earlier.learns).tolist():
-        sources[row] = earlier.rows[row]
-        stored = earlier.answers[row]
-        if sources[row] >= 0 or stored is None or "experts" not in stored:
-            continue
-        of_experts, of_history = stored["experts"], stored["history"]
-        if of_experts.shape == experts[:, row].shape and of_history.shape == features[row].shape:
-            experts[:, row], features[row] = of_experts, of_history
-            sources[row] = row

@@ -13,7 +13,8 @@ from online_svm.metrics.promised_error import NEVER, decided
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.calibrators import interval_calibrators
 from online_svm.predictor.ensemble import Ensemble
-from online_svm.predictor.expert_ensemble import ExpertEnsemble, RowsToLearn
+from online_svm.predictor.expert import RowsToLearn
+from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import State, nest, require, under
 from online_svm.stream.answer_columns import Guarantee
@@ -142,6 +143,16 @@ class FrozenPredictor:
             return given_weights(given, active.view.classes)
         codes = np.concatenate([active.training_columns, active.calibration.codes])
         return balanced_weights(codes[codes >= 0], len(active.view.classes))
+
+    @property
+    def expert_weights(self) -> dict[str, float]:
+        """Part of each expert in the probabilities, by name; they sum to one.
+
+        Empty if no ensemble of experts answers.
+        """
+        experts, active = self._experts, self._active
+        answer = active is None or active.for_experts is not None
+        return experts.weights if experts is not None and answer and experts.view.n_known else {}
 
     def answer(self, X: Floats) -> PredictionBlock:
         """Return the answers to rows that `schema.row` accepted, shape (m, n_features).

@@ -13,7 +13,8 @@ from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.batch import Answers, Events, LearningOrder, Waits
 from online_svm.predictor.delayed_labels import Correction
 from online_svm.predictor.ensemble import Ensemble
-from online_svm.predictor.expert_ensemble import ExpertEnsemble, RowsToLearn
+from online_svm.predictor.expert import RowsToLearn
+from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.frozen_predictor import (
     AnsweringParts,
     FrozenPredictor,

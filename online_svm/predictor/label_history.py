@@ -12,15 +12,16 @@ All classes share the weights. They start at the unchanged probability, and each
 a Newton step with a memory of 1,000 labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
-from online_svm.storage.state import require
+from online_svm.predictor.expert import Expert, RowsToLearn
+from online_svm.storage.state import State, require
 from online_svm.storage.state_schema import StateSchema, floats, ints
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 N_FEATURES = 7
 
@@ -39,16 +40,20 @@ class HistoryState(NamedTuple):
     last: Ints  # shape (1,); column of the last label, or -1
 
 
-class LabelHistory:
+class LabelHistory(Expert):
     """The expert of a stream with `n_classes` classes.
 
     Examples
     --------
-    >>> history = LabelHistory(2)
-    >>> points, labels = np.full((300, 2), 0.5), np.arange(300) % 2  # the label alternates
-    >>> history.answer(points, labels)[-1].round(2).tolist()
+    >>> history, columns = LabelHistory(2), np.arange(300) % 2  # the label alternates
+    >>> rows = RowsToLearn(np.empty((300, 0)), None, columns, None, sources=np.full(300, -1))
+    >>> history.answer(rows, {"average": np.full((300, 2), 0.5)})[0][-1].round(2).tolist()
     [0.01, 0.99]
     """
+
+    outputs = ("label-history",)
+    corrects = True
+    n_stored = N_FEATURES
 
     def __init__(self, n_classes: int) -> None:
         weights = np.zeros(N_FEATURES)
@@ -62,28 +67,14 @@ class LabelHistory:
             np.full(1, -1, dtype=np.int64),
         )
 
-    def answer(
-        self,
-        points: Floats,
-        columns: Ints,
-        sources: Ints | None = None,
-        features: Floats | None = None,
-    ) -> Floats:
-        """Return corrected probabilities in order; a label is learned after its answer.
-
-        `points`, shape (m, n_classes): the probabilities to correct.
-        `columns`, shape (m,): class columns of the labels; -1 for a row without a label.
-        `sources`, shape (m,): -1, or for an example that was answered before, the row that has its
-            features: its own, or an earlier one. By default no row has a source.
-        `features`, shape (m, n_classes, N_FEATURES): gets the features of each row.
-        """
-        points, outputs = np.ascontiguousarray(points), np.empty(points.shape)
-        if sources is None:
-            sources = np.full(len(points), -1, dtype=np.int64)
+    def answer(self, rows: RowsToLearn, before: Mapping[str, Floats]) -> Sequence[Floats]:
+        """Return the corrected average; the features of a row are stored."""
+        points, features = np.ascontiguousarray(before["average"]), rows.stored
         if features is None:
             features = np.empty((1, points.shape[1], N_FEATURES))
-        _answer(self._state, points, columns, sources, features, outputs)
-        return outputs
+        outputs = np.empty(points.shape)
+        _answer(self._state, points, rows.columns, rows.sources, features, outputs)
+        return [outputs]
 
     def moved(self, places: Sequence[int], n_classes: int) -> "LabelHistory":
         """Return the expert of other classes: column i becomes `places[i]` of `n_classes`."""
@@ -98,25 +89,23 @@ class LabelHistory:
         new.last[:] = -1 if old.last[0] < 0 else columns[old.last[0]]
         return other
 
-    def state(self) -> Arrays:
+    def state(self) -> State:
         """Return statistics and weights."""
-        return {name: part.copy() for name, part in self._state._asdict().items()}
+        return State({}, {name: part.copy() for name, part in self._state._asdict().items()})
 
-    @classmethod
-    def from_state(cls, state: Arrays, n_classes: int) -> "LabelHistory":
-        """Return the expert described by `state`."""
-        history, k, n = cls(n_classes), n_classes, N_FEATURES
+    def restore(self, state: State) -> None:
+        """Continue from a state."""
+        k, n = self._state.frequencies.shape[1], N_FEATURES
         schema = StateSchema(
             floats("frequencies", f"3 {k}"), floats("residuals", f"2 {k}"),
             floats("transitions", f"{k} {k}"), floats("weights", f"{n}"),
             floats("precision", f"{n} {n}"), ints("last", "1", least=-1, below=k),
         )  # fmt: skip
-        history._state = HistoryState(**schema.values(cls, None, state))
+        self._state = HistoryState(**schema.values(type(self), None, state.arrays))
         for name in ("frequencies", "transitions"):
-            require(bool((getattr(history._state, name) >= 0.0).all()), name)
+            require(bool((getattr(self._state, name) >= 0.0).all()), name)
         # A step solves a system with it.
-        require(_is_positive_definite(history._state.precision), "precision")
-        return history
+        require(_is_positive_definite(self._state.precision), "precision")
 
 
 def _is_positive_definite(matrix: Floats) -> bool:
@@ -140,4 +129,8 @@ def _answer(
     features: Floats,
     outputs: Floats,
 ) -> None:
-    """Write the answers and features of rows, and learn their labels; see `LabelHistory.answer`."""
+    """Write the answers and features of rows, and learn each label after the answer to its row.
+
+    A row with a source is learned with the features of that row. `features`, shape (m, n_classes,
+    N_FEATURES), has one row if no row has a source.
+    """

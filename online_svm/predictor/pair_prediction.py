@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.platt import PlattScaling
 from online_svm.compiled.kernel import kernel
 from online_svm.predictor.calibrators import RecentCalibrator
@@ -97,7 +96,9 @@ class PairPrediction(PrimaryPrediction):
     def __init__(self) -> None:
         self._inner = Ensemble(N_PAIR_EXPERTS)
         self._outer = Ensemble(1 + len(RECENT_SIZES))
-        self._recent = [RecentCalibrator(size, _sigmoid, _restored) for size in RECENT_SIZES]
+        self._recent = [
+            RecentCalibrator.one_against_all(size, PlattScaling) for size in RECENT_SIZES
+        ]
 
     def follow(self, before: PrimaryPrediction) -> None:
         """Carry over all state from the previous model."""
@@ -129,14 +130,6 @@ class PairPrediction(PrimaryPrediction):
         self._inner.restore(under("inner", state))
         for size, recent in zip(RECENT_SIZES, self._recent, strict=True):
             recent.restore(under(str(size), state), 2)
-
-
-def _sigmoid(scores: Floats, columns: Ints) -> OneAgainstAll:
-    return OneAgainstAll(PlattScaling).fit(scores, columns)
-
-
-def _restored(state: Arrays) -> OneAgainstAll:
-    return OneAgainstAll.from_state(state, PlattScaling)
 
 
 @kernel

@@ -15,12 +15,8 @@ from online_svm.stream.input_batch import InputBatch
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-_OUTPUTS_SCHEMAS = {
-    "odds": floats("odds", "m i s"),
-    "parts": floats("parts", "m k c"),
-    "experts": floats("experts", "m e c"),
-    "history": floats("history", "m c f"),
-}
+_OUTPUT_AXES = {"odds": "m i s", "parts": "m k c", "experts": "m e c"}
+"""Of member outputs; the others, shape (m, n_classes, n_stored), are what an expert stores."""
 
 
 class AnswerTimeOutputs(NamedTuple):
@@ -38,7 +34,7 @@ class AnswerTimeOutputs(NamedTuple):
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
     """Return the stored member outputs of waiting examples."""
-    schema = StateSchema(*(_OUTPUTS_SCHEMAS[name] for name in state))
+    schema = StateSchema(*(floats(name, _OUTPUT_AXES.get(name, f"m c {name}")) for name in state))
     outputs = schema.values("waiting answers", None, state)
     for pair in (("odds", "parts"), ("experts", "history")):
         require(len(outputs.keys() & set(pair)) != 1, f"{pair[0]} without {pair[1]}")
@@ -46,34 +42,6 @@ def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
         parts = outputs[name]
         require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), name)
     return outputs
-
-
-def use_answer_time_outputs(
-    earlier: AnswerTimeOutputs, rows: range, parts: Floats, odds: Floats, had_weight: Bools
-) -> None:
-    """For rows being learned, replace the model's present outputs with the answer-time outputs.
-
-    The primary prediction becomes the mean of the two. A row without answer-time outputs, or with
-    outputs for other classes, gets NaN odds, and the primary prediction in all its parts.
-    `had_weight` records the rows for which the stacks had weight.
-    """
-    for i in np.flatnonzero(earlier.learns[rows.start : rows.stop]).tolist():
-        row, now = rows[i], parts[:, rows[i]]
-        here, answer = int(earlier.rows[row]), earlier.answers[row]
-        if here >= 0:
-            answer = {"odds": odds[here], "parts": parts[:, here]}
-        if (
-            answer is None
-            or "odds" not in answer
-            or answer["parts"].shape != now.shape
-            or answer["odds"].shape != odds[row].shape
-        ):
-            odds[row], now[1:] = np.nan, now[0]
-            continue
-        then = answer["parts"]
-        odds[row], now[1:] = answer["odds"], then[1:]
-        now[0] = 0.5 * (now[0] + then[0])
-        had_weight[row] = not np.array_equal(then[0], then[1])
 
 
 _MAPS = {"maps": "maps", "map_intervals": "map_intervals", "member_outputs": "said"}

@@ -22,8 +22,9 @@ import numpy as np
 from online_svm.compiled.kernel import kernel
 from online_svm.predictor.calibrators import FIT_EVERY, fit_stops
 from online_svm.predictor.ensemble import DELAYED_UPDATE, PRIMARY_UPDATE, Ensemble
+from online_svm.predictor.expert import Sources
 from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
-from online_svm.predictor.pending_examples import AnswerTimeOutputs, use_answer_time_outputs
+from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.refit.committee.stack import fit_more, fit_two, require_weights
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import nest, require, under
@@ -112,13 +113,16 @@ class RecentEnsemble:
         parts = np.repeat(point[None], 1 + len(STACK_SIZES), axis=0)  # until the first fit
         odds = np.empty((len(point), self._inputs, self._decisions))
         had_weight = np.zeros(len(point), dtype=bool)
+        shapes = {"odds": odds.shape[1:], "parts": (len(parts), point.shape[1])}
+        sources = None if earlier is None else Sources(earlier, len(point), shapes)
         begin = 0
         for stop in fit_stops(of_known, self._since):
             rows = slice(begin, stop)
             asks = np.ones(stop - begin, dtype=bool) if earlier is None else ~earlier.learns[rows]
             self._answer(given.part(rows), of_known[rows], asks, parts[:, rows], odds[rows])
-            if earlier is not None:
-                use_answer_time_outputs(earlier, range(begin, stop), parts, odds, had_weight)
+            if sources is not None:
+                learned = begin + np.flatnonzero(~asks)
+                had_weight[learned] = _use_answer_time_outputs(sources, learned, parts, odds)
             self._keep(given.X[rows], of_known[rows], odds[rows])
             if self._since == FIT_EVERY:
                 self._fit()
@@ -233,6 +237,24 @@ class RecentEnsemble:
         self._ensemble.restore(under("mixture", state))
         if self._is_delayed:
             self._n_heard = _N_HEARD.values(owner, None, state)["heard"]
+
+
+def _use_answer_time_outputs(sources: Sources, learned: Ints, parts: Floats, odds: Floats) -> Bools:
+    """Replace the outputs of learned rows; return whether the stacks had weight in their answers.
+
+    The primary prediction becomes the mean of the two. A row without a source gets NaN odds, and
+    the primary prediction in all its parts.
+    """
+    has_source = sources.rows[learned] >= 0
+    known, absent = learned[has_source], learned[~has_source]
+    odds[absent], parts[1:, absent] = np.nan, parts[0, absent]
+    if len(known):
+        odds[known] = sources.of("odds", odds, known)
+        then = sources.of("parts", parts.swapaxes(0, 1), known).swapaxes(0, 1)
+        parts[0, known] = 0.5 * (parts[0, known] + then[0])
+        parts[1:, known] = then[1:]
+        has_source[has_source] = (then[0] != then[1]).any(axis=1)
+    return has_source
 
 
 @kernel

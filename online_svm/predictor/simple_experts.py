@@ -5,23 +5,26 @@ ensemble while they are better. The regressions are fitted to the newest example
 10, 12, 16, ... are learned (4, 5 and 6 times each power of two), and from 512 on at each doubling.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
+from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.state import nest, require, under
+from online_svm.storage.state import State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, floats, ints
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 PENALTIES = (10.0, 1.0)
 """Strength of the quadratic penalty of each regression, on standardised features."""
 
 INTERCEPT_PENALTY = 0.1
+
+BASE_RATE = "base-rate"
 
 N_EXPERTS = 1 + len(PENALTIES)
 
@@ -60,8 +63,10 @@ class Regressions(NamedTuple):
     fitted: Ints  # shape (n_fitted,); class columns that were fitted, ascending
 
 
-class SimpleExperts:
+class SimpleExperts(Expert):
     """Base rate and logistic regressions of a stream with `n_classes` classes."""
+
+    outputs = (BASE_RATE, *(f"regression-{penalty:g}" for penalty in PENALTIES))
 
     def __init__(self, n_classes: int) -> None:
         self._counts = np.zeros(n_classes)
@@ -69,12 +74,7 @@ class SimpleExperts:
         self._regressions = _unfitted()
 
     def fit(self, X: Floats, columns: Ints, scaling: Scaling) -> None:
-        """Fit the regressions to labelled examples; without two classes, they give base rates.
-
-        `X`, shape (n, n_features): features as they came.
-        `columns`, shape (n,): class columns.
-        `scaling`: of the features.
-        """
+        """Fit the regressions to labelled rows; without two classes, they give base rates."""
         fitted = np.unique(columns)
         self._scaling, before = scaling, self._regressions
         if len(fitted) < 2:
@@ -94,77 +94,58 @@ class SimpleExperts:
 
     def scales_like(self, scaling: Scaling) -> bool:
         """Return whether the regressions take rows scaled by `scaling`."""
-        if self._scaling is None:
-            return False
-        ours, theirs = self._scaling.state(), scaling.state()
+        ours = {} if self._scaling is None else self._scaling.state()
+        theirs = scaling.state()
         return ours.keys() == theirs.keys() and all(
             np.array_equal(part, theirs[name], equal_nan=part.dtype.kind == "f")
             for name, part in ours.items()
         )
 
-    def answer(
-        self,
-        X: Floats,
-        rows: Floats | None,
-        columns: Ints,
-        sources: Ints,
-        experts: Floats,
-        *,
-        has_model: bool,
-    ) -> None:
-        """Write the answers to rows in order; a label is counted after its answer.
-
-        `X`, shape (m, n_features).
-        `rows`, shape (m, n_columns): `X` scaled as in `fit`, or None.
-        `columns`, shape (m,): class columns of the labels; -1 for a row without a label.
-        `sources`, shape (m,): -1, or for an example that was answered before, the row of `experts`
-            that has its answers: its own, or an earlier one.
-        `experts`, shape (1 + N_EXPERTS, m, n_classes): written. The first part holds the model's
-            answers; without a model it gets the base rates.
-        """
+    def answer(self, rows: RowsToLearn, _before: Mapping[str, Floats]) -> Sequence[Floats]:
+        """Return the answers to rows in order; a row with a source is counted, not computed."""
         if not len(self._regressions.fitted):
-            rows = np.empty((len(X), 0))
+            scaled = np.empty((len(rows.X), 0))
         else:
-            rows = self._scaled(X) if rows is None else _clipped(rows)
-        _answer(self._counts, rows, self._regressions, columns, sources, has_model, experts)
+            scaled = self._scaled(rows.X) if rows.scaled is None else _clipped(rows.scaled)
+        planes = np.empty((1 + N_EXPERTS, len(rows.X), len(self._counts)))  # the model's is unused
+        labels, has_model = (rows.columns, rows.sources), True
+        _answer(self._counts, scaled, self._regressions, *labels, has_model, planes)
+        return list(planes[1:])
 
     def moved(self, places: Sequence[int], n_classes: int) -> "SimpleExperts":
-        """Return the experts of other classes: column i becomes `places[i]` of `n_classes`.
-
-        The regressions are to be fitted again.
-        """
+        """Return the experts of other classes; the regressions are to be fitted again."""
         other = SimpleExperts(n_classes)
         np.add.at(other._counts, np.array(places, dtype=np.int64), self._counts)
         return other
 
-    def state(self) -> Arrays:
+    def state(self) -> State:
         """Return counts, weights and scaling."""
         arrays = {"counts": self._counts.copy()}
         arrays |= {name: part.copy() for name, part in self._regressions._asdict().items()}
-        return arrays | ({} if self._scaling is None else nest("scaling", self._scaling.state()))
+        if self._scaling is not None:
+            arrays |= nest("scaling", self._scaling.state())
+        return State({}, arrays)
 
-    @classmethod
-    def from_state(cls, state: Arrays, n_classes: int) -> "SimpleExperts":
-        """Return the experts described by `state`."""
-        experts = cls(n_classes)
+    def restore(self, state: State) -> None:
+        """Continue from a state."""
+        n_classes = len(self._counts)
         schema = StateSchema(
             floats("counts", f"{n_classes}"), floats("weights", f"{len(PENALTIES)} s p"),
             ints("fitted", "f", below=n_classes),
         )  # fmt: skip
-        found = schema.values(cls, None, state)
+        found = schema.values(type(self), None, state.arrays)
         weights, fitted = found["weights"], found["fitted"]
         require(bool((found["counts"] >= 0.0).all()), "counts")
         require(bool((np.diff(fitted) > 0).all()) and len(fitted) != 1, "fitted")
         require(weights.shape[1] == (1 if len(fitted) <= 2 else len(fitted)), "weights")
         require(weights.shape[2] >= 1, "weights")
-        experts._counts, experts._regressions = found["counts"], Regressions(weights, fitted)
-        if "scaling.mean" in state:
-            experts._scaling = Scaling.from_state(under("scaling", state))
-            width = len(experts._scaling.mean)
+        self._counts, self._regressions = found["counts"], Regressions(weights, fitted)
+        if "scaling.mean" in state.arrays:
+            self._scaling = Scaling.from_state(under("scaling", state.arrays))
+            width = len(self._scaling.mean)
             require(not len(fitted) or weights.shape[2] == width + 1, "scaling")
         else:
             require(not len(fitted), "scaling")
-        return experts
 
     def _scaled(self, X: Floats) -> Floats:
         assert self._scaling is not None
@@ -208,4 +189,8 @@ def _answer(
     has_model: bool,
     experts: Floats,
 ) -> None:
-    """Write the answers of the experts, and count the labels; see `SimpleExperts.answer`."""
+    """Write the answers of the experts, and count each label after the answer to its row.
+
+    `experts`, shape (1 + N_EXPERTS, m, n_classes), begins with the model's; without a model these
+    become base rates. A row whose source is an earlier one gets the answers of that row.
+    """

@@ -3,6 +3,7 @@
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
@@ -55,6 +56,16 @@ def said(predictor, X, labels, size=None):
 def answered(config, X, labels):
     """Return the blocks of answers that a new predictor gives by a model."""
     return blocks(OnlinePredictor(config).step_many(X, labels), "ok")
+
+
+def corrected(history, points, columns, sources=None, features=None):
+    """Return the probabilities as a label history corrects them."""
+    sources = np.full(len(points), -1) if sources is None else sources
+    rows = RowsToLearn(
+        np.empty((len(points), 0)), None, columns, None, sources=sources, stored=features
+    )
+    (found,) = history.answer(rows, {"average": points})
+    return found
 
 
 SMALL = {

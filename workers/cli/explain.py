@@ -59,6 +59,9 @@ def describe(found: "Explained") -> list[str]:
         lines.append(f"  guarantee  {answer['guarantee']}{_because(answer)}")
     else:
         lines.append(f"  said       {answer.get('status')}{_because(answer)}")
+    if found.experts:
+        parts = ", ".join(f"{name} {weight:.3f}" for name, weight in found.experts.items())
+        lines.append(f"  experts    {parts}")
     if found.values:
         lines.append(f"  features   {_features(found, found.values)}")
     lines += _contributions(found)

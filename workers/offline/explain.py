@@ -36,6 +36,8 @@ class Explained:
     values: tuple[Value, ...]  # the features of the example, as they were sent
     rests_on: Explanation | None  # None while warming up, and for a rejected entry
     contributions: tuple[Contribution, ...]  # of the features, the largest first; likewise empty
+    # Part of each expert in the probabilities, the largest first; empty if no ensemble answered.
+    experts: dict[str, float]
     noted: dict[str, Any] | None  # `n`, `writer`, `detail` of the last note before it
 
 
@@ -59,14 +61,17 @@ def explain_answer(store: Store, name: str) -> Explained:
     from_seq = replay.position.seq
     before = _answer_until(store, replay, target)
     rests_on, moved, names, values = _basis(replay.predictor, replay.limits, given)
+    weights = replay.predictor.frozen().expert_weights if values else {}
     outcome = replay.answer(given)
     data = payload(committed)
     if data != outcome.out[0]:
-        rests_on, moved = None, ()
+        rests_on, moved, weights = None, (), {}
     return Explained(
         entry=target.decode(), answer=answer(committed), is_identical=data == outcome.out[0],
         from_seq=from_seq, replayed=before.seq - from_seq, features=names, values=values,
-        rests_on=rests_on, contributions=moved, noted=_noted(store, before.n),
+        rests_on=rests_on, contributions=moved,
+        experts=dict(sorted(weights.items(), key=lambda one: -one[1])),
+        noted=_noted(store, before.n),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from drifting import inverted
-from predictor_answers import alarms, blocks, flat, follow, late_stream, rows, stream
+from predictor_answers import alarms, blocks, corrected, flat, follow, late_stream, rows, stream
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -57,8 +57,8 @@ def test_before_a_fit_the_answer_is_the_base_rate_and_its_correction():
     found = [predictor.step(Example([float(i), 0.0], f"c{y}")) for i, y in enumerate(columns)]
     counts = np.stack([np.cumsum(columns == y) - (columns == y) for y in (0, 1)], axis=1)
     rates = (counts + 0.5) / (np.arange(4)[:, None] + 1.0)
-    corrected = LabelHistory(2).answer(rates, columns)
-    mixed = Ensemble(2, WeightUpdate(0.002, first=0.7)).answer([rates, corrected], columns)
+    history = corrected(LabelHistory(2), rates, columns)
+    mixed = Ensemble(2, WeightUpdate(0.002, first=0.7)).answer([rates, history], columns)
     np.testing.assert_allclose([answer.probabilities for answer in found], mixed, rtol=1e-9)
     lower, upper = RecentIntervals(0.9, ClassView(("c0", "c1"), True)).answer(rates, columns, rates)
     assert lower.shape == upper.shape
@@ -150,16 +150,17 @@ def test_the_answer_mixes_committee_base_rate_regressions_and_label_history(clas
     assert len(block) == len(committee) == 20
     experts = np.empty((1 + N_EXPERTS, 20, k))
     experts[0] = committee.point
+    asked = RowsToLearn(X[100:], None, columns[100:], None, sources=np.full(20, -1))
     counts = np.bincount(columns[:100], minlength=k) + np.eye(k)[columns].cumsum(axis=0)[100:]
     counts = counts - np.bincount(columns[:100], minlength=k) - np.eye(k)[columns[100:]]
-    parts._simple.answer(X[100:], None, columns[100:], np.full(20, -1), experts, has_model=True)
+    experts[1:] = parts.experts["simple"].answer(asked, {})
     np.testing.assert_allclose(
         experts[1], (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * k), rtol=1e-12
     )
-    average = parts._experts.answer(experts, columns[100:])
-    corrected = parts._history.answer(average, columns[100:])
-    mixed = parts._corrected.answer([average, corrected], columns[100:])
-    lower, upper = parts._intervals["intervals"].answer(average, columns[100:], mixed)
+    average = parts._average.answer(experts, columns[100:])
+    history = corrected(parts.experts["history"], average, columns[100:])
+    mixed = parts._corrected.answer([average, history], columns[100:])
+    lower, upper = parts._intervals._present.answer(average, columns[100:], mixed)
     np.testing.assert_array_equal(block.point, mixed)
     np.testing.assert_array_equal(block.lower, lower)
     np.testing.assert_array_equal(block.upper, upper)

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from predictor_answers import corrected
 from scipy.special import softmax
 
 from online_svm.predictor.label_history import N_FEATURES, RIDGE, LabelHistory
+from online_svm.storage.state import State
 
 FREQUENCY_MEMORY = 0.5 ** (1.0 / np.array([1.0, 5.0, 50.0]))
 RESIDUAL_MEMORY = FREQUENCY_MEMORY[1:]
@@ -71,8 +73,14 @@ def sample(n, k, seed=0):
     return points, columns
 
 
+def restored(state, k=3):
+    history = LabelHistory(k)
+    history.restore(state)
+    return history
+
+
 def assert_same(history, written):
-    state = history.state()
+    state = history.state().arrays
     for name, expected in (
         ("frequencies", written.frequencies), ("residuals", written.residuals),
         ("transitions", written.transitions), ("weights", written.w), ("precision", written.P),
@@ -86,19 +94,19 @@ def test_answers_and_state_are_those_of_the_formulas(k):
     points, columns = sample(700, k)
     history, written = LabelHistory(k), WrittenOut(k)
     expected = written.answer(points, columns)
-    np.testing.assert_allclose(history.answer(points, columns), expected, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(corrected(history, points, columns), expected, rtol=1e-7, atol=1e-12)
     assert_same(history, written)
 
 
 def test_before_a_label_the_probabilities_are_unchanged():
     points = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
-    found = LabelHistory(3).answer(points, np.array([-1, -1]))
+    found = corrected(LabelHistory(3), points, np.array([-1, -1]))
     np.testing.assert_allclose(found, points, atol=3e-6)
 
 
 def test_labels_that_follow_each_other_are_predicted():
     points, columns = sample(700, 3)
-    found = LabelHistory(3).answer(points, columns)
+    found = corrected(LabelHistory(3), points, columns)
     later = np.flatnonzero(columns >= 0)[300:]
     assert np.mean(found[later].argmax(axis=1) == columns[later]) > 0.75
     assert np.mean(points[later].argmax(axis=1) == columns[later]) < 0.4
@@ -109,21 +117,21 @@ def test_cuts_into_calls_and_restores_change_no_bit(size):
     points, columns = sample(300, 3)
     whole, parts, found = LabelHistory(3), LabelHistory(3), []
     for i in range(0, 300, size):
-        found.append(parts.answer(points[i : i + size], columns[i : i + size]))
-        parts = LabelHistory.from_state(parts.state(), 3)
-    np.testing.assert_array_equal(np.concatenate(found), whole.answer(points, columns))
-    for name, part in whole.state().items():
-        np.testing.assert_array_equal(parts.state()[name], part)
+        found.append(corrected(parts, points[i : i + size], columns[i : i + size]))
+        parts = restored(parts.state())
+    np.testing.assert_array_equal(np.concatenate(found), corrected(whole, points, columns))
+    for name, part in whole.state().arrays.items():
+        np.testing.assert_array_equal(parts.state().arrays[name], part)
 
 
 def test_rows_without_a_label_leave_no_trace():
     points, columns = sample(100, 2)
     history = LabelHistory(2)
-    history.answer(points, columns)
-    before = history.state()
-    history.answer(points, np.full(100, -1))
-    history.answer(points, np.full(100, 2))  # no column of these classes
-    for name, part in history.state().items():
+    corrected(history, points, columns)
+    before = history.state().arrays
+    corrected(history, points, np.full(100, -1))
+    corrected(history, points, np.full(100, 2))  # no column of these classes
+    for name, part in history.state().arrays.items():
         np.testing.assert_array_equal(part, before[name])
 
 
@@ -137,7 +145,7 @@ def test_a_row_with_a_source_is_learned_with_the_features_of_its_answer():
     kept = np.random.default_rng(1).normal(size=(40, 3, N_FEATURES))
     features, theirs = kept.copy(), kept.copy()
     history, written = LabelHistory(3), WrittenOut(3)
-    found = history.answer(points, columns, sources, features)
+    found = corrected(history, points, columns, sources, features)
     np.testing.assert_allclose(
         found, written.answer(points, columns, sources, theirs), rtol=1e-7, atol=1e-12
     )
@@ -151,20 +159,20 @@ def test_learning_a_row_later_equals_learning_it_at_once_if_nothing_came_between
     points, columns = sample(60, 3)
     columns[columns < 0] = 0
     at_once, later = LabelHistory(3), LabelHistory(3)
-    expected = at_once.answer(points, columns)
+    expected = corrected(at_once, points, columns)
     twice = np.repeat(points, 2, axis=0)
     labels, sources = np.full(120, -1), np.full(120, -1)
     labels[1::2], sources[1::2] = columns, np.arange(0, 120, 2)
-    found = later.answer(twice, labels, sources, np.empty((120, 3, N_FEATURES)))
+    found = corrected(later, twice, labels, sources, np.empty((120, 3, N_FEATURES)))
     np.testing.assert_array_equal(found[::2], expected)
-    for name, part in at_once.state().items():
-        np.testing.assert_array_equal(later.state()[name], part)
+    for name, part in at_once.state().arrays.items():
+        np.testing.assert_array_equal(later.state().arrays[name], part)
 
 
 def test_another_class_begins_without_labels_and_the_others_keep_theirs():
     history = LabelHistory(3)
-    history.answer(*sample(200, 3))
-    old, new = history.state(), history.moved([0, 2, 3], 4).state()
+    corrected(history, *sample(200, 3))
+    old, new = history.state().arrays, history.moved([0, 2, 3], 4).state().arrays
     for name in ("frequencies", "residuals"):
         np.testing.assert_array_equal(new[name][:, [0, 2, 3]], old[name])
         assert not new[name][:, 1].any()
@@ -179,8 +187,8 @@ def test_another_class_begins_without_labels_and_the_others_keep_theirs():
 
 def test_classes_that_become_unknown_share_the_unseen_slot():
     history = LabelHistory(4)
-    history.answer(*sample(200, 4))
-    old, new = history.state(), history.moved([0, 2, 1, 2], 3).state()
+    corrected(history, *sample(200, 4))
+    old, new = history.state().arrays, history.moved([0, 2, 1, 2], 3).state().arrays
     for name in ("frequencies", "residuals"):
         merged = [old[name][:, 0], old[name][:, 2], old[name][:, 1] + old[name][:, 3]]
         np.testing.assert_allclose(new[name], np.stack(merged, axis=1), rtol=1e-14)
@@ -190,13 +198,13 @@ def test_classes_that_become_unknown_share_the_unseen_slot():
 
 
 def test_an_expert_that_learned_nothing_moves_to_no_last_label():
-    assert LabelHistory(2).moved([0, 2], 3).state()["last"].tolist() == [-1]
+    assert LabelHistory(2).moved([0, 2], 3).state().arrays["last"].tolist() == [-1]
 
 
 def test_a_damaged_state_is_refused():
     history = LabelHistory(3)
-    history.answer(*sample(100, 3))
-    state = history.state()
+    corrected(history, *sample(100, 3))
+    state = history.state().arrays
     for damage in (
         {"frequencies": state["frequencies"][:, 1:]},
         {"frequencies": -state["frequencies"]},
@@ -213,7 +221,7 @@ def test_a_damaged_state_is_refused():
         {"last": np.array([0, 0])},
     ):
         with pytest.raises(ValueError, match=r"LabelHistory|does not fit"):
-            LabelHistory.from_state(state | damage, 3)
+            restored(State({}, state | damage))
     for name in state:
         with pytest.raises((ValueError, KeyError)):
-            LabelHistory.from_state({key: state[key] for key in state if key != name}, 3)
+            restored(State({}, {key: state[key] for key in state if key != name}))

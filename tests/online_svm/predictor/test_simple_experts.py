@@ -6,12 +6,12 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from online_svm.predictor import simple_experts
+from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.simple_experts import (
     INTERCEPT_PENALTY,
     LARGEST_VALUE,
     MAX_CELLS,
     MAX_ROWS,
-    N_EXPERTS,
     PENALTIES,
     SimpleExperts,
     bounded,
@@ -19,6 +19,7 @@ from online_svm.predictor.simple_experts import (
     next_fit,
 )
 from online_svm.refit.scaling import Scaling
+from online_svm.storage.state import State
 
 
 def sample(n, k, d=4, seed=0):
@@ -37,14 +38,16 @@ def fitted(X, columns, k):
     return experts
 
 
-def answers(experts, X, columns=None, sources=None, given=None, k=None):
-    """Return the answers of all experts, shape (1 + N_EXPERTS, m, k)."""
-    m = len(X)
-    found = np.empty((1 + N_EXPERTS, m, k)) if given is None else given
-    columns = np.full(m, -1) if columns is None else columns
-    sources = np.full(m, -1) if sources is None else sources
-    experts.answer(X, None, columns, sources, found, has_model=given is not None)
-    return found
+def answers(experts, X, columns=None, sources=None, scaled=None):
+    """Return the answers of all experts, shape (N_EXPERTS, m, k)."""
+    columns, sources = (np.full(len(X), -1) if c is None else c for c in (columns, sources))
+    return np.array(experts.answer(RowsToLearn(X, scaled, columns, None, None, sources), {}))
+
+
+def restored(state, k=3):
+    experts = SimpleExperts(k)
+    experts.restore(state)
+    return experts
 
 
 def regression(X, hits, penalty):
@@ -59,7 +62,7 @@ def regression(X, hits, penalty):
 
 def test_the_base_rate_is_the_smoothed_share_of_the_labels_before():
     columns = np.array([2, -1, 2, 0, 3, 2])  # column 3 is none of the classes
-    found = answers(SimpleExperts(3), np.zeros((6, 1)), columns, k=3)
+    found = answers(SimpleExperts(3), np.zeros((6, 1)), columns)
     counts = np.zeros(3)
     for i, column in enumerate(columns):
         rates = (counts + 0.5) / (counts.sum() + 1.5)
@@ -72,8 +75,8 @@ def test_the_base_rate_is_the_smoothed_share_of_the_labels_before():
 @pytest.mark.parametrize("n", [60, 400])
 def test_two_classes_are_answered_as_by_scikit_learn(n):
     X, columns = sample(n, 2)
-    found = answers(fitted(X, columns, 2), X, k=2)
-    for expert, penalty in zip(found[2:], PENALTIES, strict=True):
+    found = answers(fitted(X, columns, 2), X)
+    for expert, penalty in zip(found[1:], PENALTIES, strict=True):
         np.testing.assert_allclose(expert[:, 1], regression(X, columns == 1, penalty), atol=5e-3)
         np.testing.assert_allclose(expert.sum(axis=1), 1.0, rtol=1e-14)
 
@@ -81,8 +84,8 @@ def test_two_classes_are_answered_as_by_scikit_learn(n):
 @pytest.mark.parametrize("n", [60, 400])
 def test_more_classes_are_normalised_regressions_of_one_against_the_rest(n):
     X, columns = sample(n, 4)
-    found = answers(fitted(X, columns, 4), X, k=4)
-    for expert, penalty in zip(found[2:], PENALTIES, strict=True):
+    found = answers(fitted(X, columns, 4), X)
+    for expert, penalty in zip(found[1:], PENALTIES, strict=True):
         each = np.stack([regression(X, columns == y, penalty) for y in range(4)], axis=1)
         np.testing.assert_allclose(expert, each / each.sum(axis=1, keepdims=True), atol=5e-3)
 
@@ -91,39 +94,23 @@ def test_a_class_without_examples_keeps_its_base_rate():
     X, columns = sample(100, 2)
     experts = fitted(X, np.where(columns == 1, 2, 0), 4)  # columns 0 and 2 of 4
     _, two = sample(100, 2)
-    alone = answers(fitted(X, two, 2), X, k=2)
-    answers(experts, X[:4], np.array([0, 2, 1, 2]), k=4)
+    alone = answers(fitted(X, two, 2), X)
+    answers(experts, X[:4], np.array([0, 2, 1, 2]))
     rates = (np.array([1.0, 1.0, 2.0, 0.0]) + 0.5) / 6.0
-    found = answers(experts, X, k=4)
-    for expert, of_two in zip(found[2:], alone[2:], strict=True):
+    found = answers(experts, X)
+    for expert, of_two in zip(found[1:], alone[1:], strict=True):
         np.testing.assert_allclose(expert[:, [1, 3]], np.tile(rates[[1, 3]], (100, 1)))
         np.testing.assert_allclose(expert[:, [0, 2]], of_two * (rates[0] + rates[2]), rtol=1e-12)
 
 
-def test_the_model_keeps_its_answers_and_without_one_its_place_has_the_base_rate():
-    X, columns = sample(50, 2)
-    experts = fitted(X, columns, 2)
-    bare = answers(experts, X, k=2)
-    np.testing.assert_array_equal(bare[0], bare[1])
-    given = np.full((1 + N_EXPERTS, 50, 2), 0.5)
-    given[0] = np.random.default_rng(0).dirichlet([1.0, 1.0], 50)
-    model = given[0].copy()
-    found = answers(experts, X, given=given, k=2)
-    np.testing.assert_array_equal(found[0], model)
-    np.testing.assert_array_equal(found[1:], bare[1:])
-
-
-def test_a_row_with_a_source_has_the_answers_of_that_row():
+def test_a_row_with_an_earlier_source_has_the_answers_of_that_row():
     X, columns = sample(6, 2)
     experts = fitted(*sample(50, 2), 2)
-    given = np.random.default_rng(1).dirichlet([1.0, 1.0], (1 + N_EXPERTS, 6))
-    before = given.copy()
     sources = np.array([-1, -1, 0, 3, 1, 4])
-    found = answers(experts, X, columns, sources, given, k=2)
-    np.testing.assert_array_equal(found[:, 3], before[:, 3])
+    found = answers(experts, X, columns, sources)
     for row, source in ((2, 0), (4, 1), (5, 1)):
         np.testing.assert_array_equal(found[:, row], found[:, source])
-    counts = experts.state()["counts"]
+    counts = experts.state().arrays["counts"]
     np.testing.assert_array_equal(counts, np.bincount(columns, minlength=2))
 
 
@@ -132,13 +119,13 @@ def test_cuts_into_calls_and_restores_change_no_bit(size):
     X, columns = sample(80, 3)
     columns[::9] = -1
     whole, parts = (fitted(*sample(50, 3), 3) for _ in range(2))
-    expected, found = answers(whole, X, columns, k=3), []
+    expected, found = answers(whole, X, columns), []
     for i in range(0, 80, size):
-        found.append(answers(parts, X[i : i + size], columns[i : i + size], k=3))
-        parts = SimpleExperts.from_state(parts.state(), 3)
+        found.append(answers(parts, X[i : i + size], columns[i : i + size]))
+        parts = restored(parts.state())
     np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
-    for name, part in whole.state().items():
-        np.testing.assert_array_equal(parts.state()[name], part)
+    for name, part in whole.state().arrays.items():
+        np.testing.assert_array_equal(parts.state().arrays[name], part)
 
 
 def test_rows_that_a_model_has_scaled_give_the_same_answers():
@@ -147,18 +134,16 @@ def test_rows_that_a_model_has_scaled_give_the_same_answers():
     assert experts.scales_like(scaling)
     assert not experts.scales_like(Scaling.fit(X[1:], standard=True))
     assert not SimpleExperts(2).scales_like(scaling)
-    found = np.empty((1 + N_EXPERTS, 50, 2))
-    none = np.full(50, -1)
-    experts.answer(X, scaling.transform(X), none, none, found, has_model=False)
-    np.testing.assert_array_equal(found, answers(experts, X, k=2))
+    found = answers(experts, X, scaled=scaling.transform(X))
+    np.testing.assert_array_equal(found, answers(experts, X))
 
 
 def test_a_regression_does_not_extrapolate():
     X, columns = sample(100, 2)
     experts = fitted(X, columns, 2)
     far, farther = np.full((1, 4), 1e9), np.full((1, 4), 1e300)
-    np.testing.assert_array_equal(answers(experts, far, k=2), answers(experts, farther, k=2))
-    assert np.isfinite(answers(experts, -farther, k=2)).all()
+    np.testing.assert_array_equal(answers(experts, far), answers(experts, farther))
+    assert np.isfinite(answers(experts, -farther)).all()
 
 
 def test_huge_values_are_cut_unless_rows_have_names():
@@ -176,7 +161,7 @@ def test_only_the_newest_examples_are_fitted(monkeypatch):
     for labels in (columns, wrong):
         experts = SimpleExperts(2)
         experts.fit(X, labels, scaling)
-        found.append(experts.state()["weights"])
+        found.append(experts.state().arrays["weights"])
     np.testing.assert_array_equal(*found)
 
 
@@ -193,7 +178,7 @@ def test_fits_begin_where_the_last_ones_ended():
     scaling = Scaling.fit(X, standard=True)
     experts.fit(X, columns, scaling)
     afresh = fitted(X, columns, 2)
-    one, other = experts.state()["weights"], afresh.state()["weights"]
+    one, other = experts.state().arrays["weights"], afresh.state().arrays["weights"]
     np.testing.assert_allclose(one, other, atol=0.02)
     assert (one != other).any()
 
@@ -203,7 +188,7 @@ def test_examples_of_one_class_give_base_rates(column):
     X, columns = sample(50, 2)
     experts = fitted(X, columns, 2)
     experts.fit(X[:20], np.full(20, column), Scaling.fit(X[:20], standard=True))
-    found = answers(experts, X, k=2)
+    found = answers(experts, X)
     assert (found == 0.5).all()
 
 
@@ -219,20 +204,20 @@ def test_fits_come_at_4_5_and_6_times_each_power_of_two_then_at_doublings():
 
 def test_other_classes_keep_their_counts_and_wait_for_a_fit():
     experts = fitted(*sample(50, 3), 3)
-    answers(experts, np.zeros((6, 4)), np.array([0, 0, 0, 1, 2, 2]), k=3)
+    answers(experts, np.zeros((6, 4)), np.array([0, 0, 0, 1, 2, 2]))
     wider = experts.moved([0, 2, 3], 4)
-    assert wider.state()["counts"].tolist() == [3.0, 0.0, 1.0, 2.0]
+    assert wider.state().arrays["counts"].tolist() == [3.0, 0.0, 1.0, 2.0]
     merged = experts.moved([0, 1, 1], 2)
-    assert merged.state()["counts"].tolist() == [3.0, 3.0]
-    found = answers(wider, np.ones((1, 4)), k=4)
+    assert merged.state().arrays["counts"].tolist() == [3.0, 3.0]
+    found = answers(wider, np.ones((1, 4)))
     for expert in found:
         np.testing.assert_allclose(expert[0], np.array([3.5, 0.5, 1.5, 2.5]) / 8.0)
 
 
 def test_a_damaged_state_is_refused():
     experts = fitted(*sample(50, 3), 3)
-    answers(experts, np.zeros((6, 4)), np.array([0, 0, 0, 1, 2, 2]), k=3)
-    state = experts.state()
+    answers(experts, np.zeros((6, 4)), np.array([0, 0, 0, 1, 2, 2]))
+    state = experts.state().arrays
     weights = state["weights"]
     unscaled = {name: part for name, part in state.items() if not name.startswith("scaling.")}
     for damaged in (
@@ -254,13 +239,13 @@ def test_a_damaged_state_is_refused():
         unscaled,
     ):
         with pytest.raises(ValueError, match=r"SimpleExperts|does not fit|Scaling"):
-            SimpleExperts.from_state(damaged, 3)
+            restored(State({}, damaged))
 
 
 def test_a_fit_is_tight_enough_for_its_penalty():
     """The largest entry of the gradient bounds the distance from the optimum by its penalty."""
     X, columns = sample(300, 2)
-    state = fitted(X, columns, 2).state()
+    state = fitted(X, columns, 2).state().arrays
     scaled = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -LARGEST_VALUE, LARGEST_VALUE)
     features = np.column_stack([scaled, np.ones(300)])
     for weights, penalty in zip(state["weights"][:, 0], PENALTIES, strict=True):

@@ -15,6 +15,7 @@ from online_svm.predictor import (
     simple_experts,
 )
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
+from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
@@ -108,13 +109,15 @@ def _history(rng: np.random.Generator) -> Any:
         points, columns = _probabilities(rng, m, n_classes), _columns(rng, m, n_classes + 1)
         if rng.random() < 0.5:  # labels that depend on the ones before
             columns = np.where(columns < 0, -1, np.arange(m) // whole(rng, 1, 5) % n_classes)
+        average = {"average": points}
+        rows = RowsToLearn(np.empty((m, 0)), None, columns, None, sources=np.full(m, -1))
         if rng.random() < 0.4:
-            written.append(history.answer(points, columns))
+            written += history.answer(rows, average)
             continue
         features = rng.choice([0.1, 1.0, 20.0]) * bell(rng, m, n_classes, N_FEATURES)
-        written.append(history.answer(points, columns, _sources(rng, m), features))
-        written.append(features)
-    return written, tuple(history.state().values())
+        rows = rows._replace(sources=_sources(rng, m), stored=features)
+        written += [*history.answer(rows, average), features]
+    return written, tuple(history.state().arrays.values())
 
 
 def _simple(rng: np.random.Generator) -> Any:

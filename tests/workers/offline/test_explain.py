@@ -96,6 +96,23 @@ def test_warming_and_rejected_answers_rest_on_no_model_and_are_proven_too(kept):
         assert found.rests_on is None
 
 
+def test_the_parts_of_the_experts_are_those_before_the_answer(kept):
+    found = explain_answer(kept, "9-0")
+    predictor = OnlinePredictor(CONFIG)
+    predictor.step_many(*learned_before(8))
+    assert found.experts == predictor.frozen().expert_weights
+    assert list(found.experts.values()) == sorted(found.experts.values(), reverse=True)
+    first = next(iter(found.experts))
+    assert any(line.startswith(f"  experts    {first} 0.") for line in describe(found))
+
+
+def test_without_an_ensemble_no_experts_are_told(kept):
+    for entry in ("101-0", "40-0"):  # a single machine with a model; refused
+        found = explain_answer(kept, entry)
+        assert found.experts == {}
+        assert not any(line.startswith("  experts") for line in describe(found))
+
+
 def test_an_answer_that_was_changed_is_not_proven_and_nothing_is_said_of_it(kept, run):
     (_, flat), *_ = kept.call("XRANGE", kept.keys.out, "150-0", "150-0")
     changed = orjson.loads(flat[1]) | {"probability": 0.999}

@@ -1,0 +1,88 @@
+"""Outputs of answer time in the place of those of now, the committee's place, first examples."""
+
+import numpy as np
+import pytest
+
+from online_svm.predictor.expert import RowsToLearn, Sources
+from online_svm.predictor.expert_table import Committee
+from online_svm.predictor.first_examples import MAX_FIRST_EXAMPLES, FirstExamples
+from online_svm.predictor.pending_examples import AnswerTimeOutputs
+from online_svm.predictor.simple_experts import MAX_CELLS
+
+SHAPES = {"p": (2,), "q": (3, 1)}
+STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}
+
+
+def sources_of(learns, earlier, stored):
+    return Sources(AnswerTimeOutputs(np.array(learns), np.array(earlier), stored), 5, SHAPES)
+
+
+def test_a_row_has_its_stored_outputs_those_of_an_earlier_row_or_its_own():
+    learns, earlier = [False, True, True, False, True], [-1, 0, -1, -1, -1]
+    sources = sources_of(learns, earlier, [None, None, STORED, None, None])
+    assert sources.rows.tolist() == [-1, 0, 2, -1, -1]
+    now = np.arange(10.0).reshape(5, 2)
+    expected = [now[0], now[0], STORED["p"], now[3], now[4]]
+    np.testing.assert_array_equal(sources.of("p", now, np.array([1, 2])), expected[1:3])
+    np.testing.assert_array_equal(sources.fill("p", now.copy()), expected)
+    assert sources.fill("q", np.zeros((5, 3, 1)))[2].tolist() == [[7.0]] * 3
+
+
+@pytest.mark.parametrize(
+    "other", [{}, {"p": STORED["p"]}, STORED | {"p": np.zeros(3)}, STORED | {"q": np.zeros((3, 2))}]
+)
+def test_stored_outputs_of_other_experts_or_classes_are_not_used(other):
+    sources = sources_of([True] * 5, [-1] * 5, [STORED, other, None, STORED, other])
+    assert sources.rows.tolist() == [0, -1, -1, 3, -1]
+
+
+def test_without_late_labels_all_outputs_are_of_now():
+    sources, now = Sources(None, 5, SHAPES), np.arange(10.0).reshape(5, 2)
+    assert sources.rows.tolist() == [-1] * 5
+    np.testing.assert_array_equal(sources.fill("p", now.copy()), now)
+
+
+def test_the_place_of_a_committee_is_taken_by_the_score_then_the_base_rate():
+    score, rate, point = np.random.default_rng(0).dirichlet([1.0, 1.0], (3, 4))
+    rows = RowsToLearn(np.empty((4, 0)), None, np.full(4, -1), None)
+    both = {"base-rate": rate, "score": score}
+    assert Committee().answer(rows, {"base-rate": rate})[0] is rate
+    assert Committee().answer(rows, both)[0] is score
+    assert Committee().answer(rows._replace(point=point), both)[0] is point
+
+
+def test_the_newest_labelled_rows_are_kept_and_narrow_ones_end_in_gaps():
+    first, rng = FirstExamples(), np.random.default_rng(0)
+    expected = []
+    for width, size in ((2, 3), (4, 5), (3, 700), (3, 1)):
+        X, columns = rng.normal(size=(size, width)), rng.integers(-1, 3, size)
+        first.keep(X, columns, 0)
+        pairs = zip(X, columns, strict=True)
+        expected += [(np.append(x, [np.nan] * (4 - width)), c) for x, c in pairs if c >= 0]
+        if width == 2:
+            assert first.joined()[0].shape[1] == 2
+    X, columns = first.joined()
+    assert len(X) == MAX_FIRST_EXAMPLES
+    np.testing.assert_array_equal(X, [x for x, _ in expected[-MAX_FIRST_EXAMPLES:]])
+    np.testing.assert_array_equal(columns, [c for _, c in expected[-MAX_FIRST_EXAMPLES:]])
+    again = FirstExamples()
+    again.restore(first.state(), 3)
+    for one, other in zip(again.joined(), first.joined(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_wide_rows_are_kept_as_far_as_a_fit_takes_them():
+    first = FirstExamples()
+    first.keep(np.zeros((400, 1)), np.zeros(400, dtype=np.int64), 0)
+    first.keep(np.zeros((1, 300)), np.zeros(1, dtype=np.int64), 0)
+    assert first.joined()[0].shape == (MAX_CELLS // 300, 300)
+
+
+def test_nothing_is_kept_once_the_recent_ensemble_has_enough():
+    first = FirstExamples()
+    first.keep(np.zeros((4, 2)), np.array([0, -1, 1, 1]), 499)
+    first.move(np.array([2, 0]))
+    assert first.state()["columns"].tolist() == [2, 0, 0]
+    first.keep(np.zeros((4, 2)), np.array([0, 1, 1, 1]), 500)
+    assert first.state() == {}
+    assert first.joined()[0].shape == (0, 0)
