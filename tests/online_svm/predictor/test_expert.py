@@ -14,7 +14,9 @@ STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}
 
 
 def sources_of(learns, earlier, stored):
-    return Sources(AnswerTimeOutputs(np.array(learns), np.array(earlier), stored), 5, SHAPES)
+    return Sources(
+        AnswerTimeOutputs(np.array(learns), np.array(earlier), stored, np.array(learns)), 5, SHAPES
+    )
 
 
 def test_a_row_has_its_stored_outputs_those_of_an_earlier_row_or_its_own():

@@ -270,7 +270,7 @@ def rows_to_learn(X, columns, learns=None, sources=None, stored=None):
         return RowsToLearn(X, None, columns, None)
     earlier = AnswerTimeOutputs(
         np.array(learns), np.full(m, -1) if sources is None else np.array(sources),
-        [None] * m if stored is None else stored,
+        [None] * m if stored is None else stored, np.zeros(m, dtype=bool),
     )  # fmt: skip
     return RowsToLearn(X, None, columns, earlier)
 

@@ -110,7 +110,8 @@ def asked(m, columns=None, learns=None, stored=None):
     """Return m rows of an ensemble with delayed labels."""
     columns = np.full(m, -1) if columns is None else np.array(columns)
     learns = np.zeros(m, dtype=bool) if learns is None else np.array(learns)
-    earlier = AnswerTimeOutputs(learns, np.full(m, -1), [None] * m if stored is None else stored)
+    stored = [None] * m if stored is None else stored
+    earlier = AnswerTimeOutputs(learns, np.full(m, -1), stored, comparable=learns)
     return RowsToLearn(np.zeros((m, 2)), None, columns, earlier)
 
 

@@ -147,7 +147,7 @@ def late_answers(ensemble, given, points, columns, each_call, reopened=lambda en
         before = [kept.get(row) for row in rows]
         columns_of = np.where(learns, columns[rows], -1)
         point = np.where(learns[:, None], points[1][rows], points[0][rows])
-        earlier = AnswerTimeOutputs(learns, np.array(at), before)
+        earlier = AnswerTimeOutputs(learns, np.array(at), before, learns)
         mixed, said = ensemble.answer(part(given, rows), point, columns_of, earlier)
         found += list(mixed[~learns])
         kept |= {row: {name: v[i] for name, v in said.items()} for row, i in here.items()}
@@ -247,7 +247,7 @@ def test_where_labels_are_late_calls_and_restarts_change_no_byte(classes):
 def test_an_example_of_which_nothing_was_said_is_a_neighbour_and_no_more():
     given, point, columns = given_rows(200, 2)
     late, every = RecentEnsemble(3, 2, is_delayed=True), np.ones(200, dtype=bool)
-    earlier = AnswerTimeOutputs(every, np.full(200, -1), [None] * 200)
+    earlier = AnswerTimeOutputs(every, np.full(200, -1), [None] * 200, every)
     mixed, _ = late.answer(given, point, columns, earlier)
     np.testing.assert_array_equal(mixed, point)
     state = late.state()

@@ -7,7 +7,8 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.expert_ensemble import MIN_ORIGINALS, RowsToLearn
+from online_svm.predictor.expert import RowsToLearn
+from online_svm.predictor.expert_intervals import MIN_ORIGINALS
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_interval import (
@@ -190,7 +191,7 @@ def test_with_delayed_labels_the_answer_of_the_present_state_is_counted():
 
 
 def counted_by(predictor, name="intervals"):
-    return predictor._engine._experts._intervals[name].state()["said"]
+    return predictor._engine._experts._intervals.state()[f"{name}.said"]
 
 
 def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
@@ -200,18 +201,21 @@ def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
     late.step_many(X, labels)  # 300 are learned: the first, and those from 200 on, had half
     assert len(counted_by(late)) == 300
     assert len(counted_by(late, "originals")) == 101
-    one = late._engine._experts
+    one = late._engine._experts._intervals
     for n in (MIN_ORIGINALS - 1, MIN_ORIGINALS):
-        for name in ("intervals", "originals"):
+        for name in ("present", "originals"):
             columns, point = sample(2 * n, 2)
             labelled = np.flatnonzero(columns >= 0)[:n]
-            held = one._intervals[name] = RecentIntervals(LEVEL, ClassView("ab", True))
+            held = RecentIntervals(LEVEL, ClassView("ab", True))
+            setattr(one, f"_{name}", held)
             far = 0.5 if name == "originals" else 1.0  # these were too certain
             answered(held, columns[labelled], 0.5 + far * (point[labelled] - 0.5))
         rows = RowsToLearn(X[:1], None, np.array([-1]), earlier(1))
         asked = np.array([[0.4, 0.6]])
-        lower, upper = one._interval(asked, asked, rows)
-        ends = [answered(held, np.array([-1]), asked)[0].T for held in one._intervals.values()]
+        lower, upper = one.answer(asked, asked, rows)
+        ends = [
+            answered(held, np.array([-1]), asked)[0].T for held in (one._present, one._originals)
+        ]
         low, high = ends[0] if n < MIN_ORIGINALS else (
             np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
         )  # fmt: skip
@@ -222,4 +226,4 @@ def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
 def earlier(m):
     """Return what is known of m rows that are not learned."""
     never, nowhere = np.zeros(m, dtype=bool), np.full(m, -1)
-    return AnswerTimeOutputs(never, nowhere, [None] * m, nowhere, never)
+    return AnswerTimeOutputs(never, nowhere, [None] * m, never)
