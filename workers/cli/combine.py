@@ -1,6 +1,7 @@
 """`combine`: several classifiers, one decision."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -96,24 +97,26 @@ def combine(
 
     configure(work.log_format)
     options = {name: value for name, value in asdict(decision).items() if value is not None}
-    counts, url, show = (
-        Counter[str](),
-        redis.url(),
-        at_intervals(lambda count: f"{into}: {count:,} combined"),
-    )
-
-    def observe(done: "Outcome") -> None:
-        counts.update(out=len(done.out), dlq=len(done.dlq))
-        show(counts["out"])
-
+    counts, url = Counter[str](), redis.url()
     with watching(url, work.metrics) as watch:
         waiting = combination.run(
             combination.Combined(feeds, into, options, join_window, work.once), url,
             settings=WorkerSettings(batch=work.batch, wait_replicas=work.wait_replicas),
-            observe=observe,
+            observe=_counting(into, counts),
             watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
     note(
         f"{into}: {counts['out']:,} combined, {counts['dlq']:,} dead letters, "
         f"{waiting:,} wait for another feed"
     )
+
+
+def _counting(into: str, counts: Counter[str]) -> Callable[["Outcome"], None]:
+    """Return a callback that counts answers and dead letters, and prints answers at intervals."""
+    show = at_intervals(lambda count: f"{into}: {count:,} combined")
+
+    def observe(outcome: "Outcome") -> None:
+        counts.update(out=len(outcome.out), dlq=len(outcome.dlq))
+        show(counts["out"])
+
+    return observe

@@ -280,7 +280,7 @@ SHAPES = [
      "committed_digest differences erased chained unlinked"),
     (("verify", "answered", "--repair"), "feed appended moved"),
     (("explain", "answered", "bad one"), "entry answer is_identical from_seq replayed rests_on "
-     "contributions features values noted"),
+     "contributions features values experts noted"),
     (("report", "answered", "--out", "report.html"), "feed file summary"),
     (("report", "answered", "--against", "answered"), "first second compared only_first "
      "only_second level losses"),

@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import time
+from collections import Counter
 
 import orjson
 import pytest
@@ -13,7 +14,7 @@ from world import wait_until
 
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
 from workers.cli import progress
-from workers.cli.combine import _Counts
+from workers.cli.combine import _counting
 from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress
 from workers.feed.position import Position
 from workers.feed.state import RejectedEntry
@@ -167,6 +168,7 @@ def test_what_is_quick_says_nothing(capsys):
 
 def test_a_combination_says_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0)
-    counts = _Counts("both")
-    counts(dataclasses.replace(outcome(0, 3), out=[(b"1-1", b"{}")] * 3))
-    assert (counts.answers, capsys.readouterr().err) == (3, "both: 3 combined\n")
+    counts = Counter()
+    observe = _counting("both", counts)
+    observe(dataclasses.replace(outcome(0, 3), out=[(b"1-1", b"{}")] * 3))
+    assert (counts["out"], capsys.readouterr().err) == (3, "both: 3 combined\n")
