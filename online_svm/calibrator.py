@@ -141,7 +141,7 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
         Raises
         ------
         InvalidInput
-            If X or y cannot be used, or the classes differ from those of the first call.
+            If X or y cannot be used, or the classes differ from the first call.
         InvalidExample
             If a label is not one of the classes, or a score cannot be used.
         """

@@ -1,7 +1,7 @@
 """Compute kernel values whose bits depend on the two points alone.
 
 Points are stored feature-major, shape (d, n), so that the compiler vectorises *across* points. The
-sum of each pair runs over the features in order, with one rounding a term, whatever the position of
+sum of each pair runs over the features in order, with one rounding a term, for any position of
 the point and the other points of the call. Hence k(u, v) == k(v, u) bit for bit, and a restart
 recomputes the same values.
 

@@ -48,7 +48,7 @@ def design_effect(weights: Floats) -> float:
 def weighted_square(p: Floats, happened: Bools, weights: Floats, n_bins: int) -> float:
     """Return the debiased squared calibration error over bins of about equal weight.
 
-    In a bin, the square of the weighted mean of y - p exceeds that of its expectation by its
+    In a bin, the square of the weighted mean of y - p exceeds the squared expectation by its
     variance, sum k^2 (r - mean)^2 / (sum k)^2 times m / (m - 1) for m labels, which is subtracted.
     Bins with one label are left out. The arrays have shape (m,). NaN without a bin of two.
     """

@@ -100,7 +100,7 @@ class SettledAnswers(NamedTuple):
         """Return the rows of a block, with their true labels.
 
         Answers of no model are not counted. With a label budget, those alone are counted whose
-        draw is below 1 / `most`: their labels were wanted whatever the answers were.
+        draw is below 1 / `most`: their labels were wanted independently of the answers.
         """
         if block.status != "ok":
             none = np.full(len(block), -1)

@@ -70,7 +70,7 @@ def window_figures(
 ) -> tuple[Floats, Floats, Floats, tuple[float, float, float]]:
     """Return all figures except those of slices, in one call: a call costs as much as some figures.
 
-    `keys` are those of `ring_keys`, sorted along each row; the other arrays are those of the ring.
+    `keys` are those of `ring_keys`, sorted along each row; the ring holds the other arrays.
     Returns the figures of the events, shape (n_events, N_EVENT); the sums over the examples by
     predicted label, shape (n_classes, N_GROUP); and of the last event the reliability bins, shape
     (at most N_BINS, 5), and the statistics of `cumulative_statistics`.

@@ -1,4 +1,4 @@
-"""What an expert of the ensemble is, and which outputs count for a row whose label is late."""
+"""The protocol of the experts, and the outputs that count for a row whose label is late."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
@@ -38,7 +38,7 @@ class Expert(Protocol):
 
         A labelled row is learned after its answer. A row with a source may get any answer: its
         answer-time outputs replace it. If `n_stored` is not 0, the expert writes `rows.stored` for
-        the rows without a source, and learns the others with those of their source.
+        the rows without a source, and learns the others with what their source stored.
 
         `before`, each of shape (m, n_classes): the outputs of experts above it in the table.
         """

@@ -103,7 +103,7 @@ class ExpertEnsemble:
     def weights(self) -> dict[str, float]:
         """Part of each expert in the next answer, by name; they sum to one.
 
-        The part of an expert that corrects is that of the corrected average.
+        An expert that corrects has the part of the corrected average.
         """
         uncorrected, *corrections = self._corrected.weights.tolist()
         parts = [*(uncorrected * self._average.weights).tolist(), *corrections]

@@ -313,7 +313,7 @@ class OnlinePredictor:
         return result
 
     def _events(self, batch: InputBatch, result: BatchResult) -> Events:
-        """Return the events of a batch of admitted examples; set what its result says of them."""
+        """Return the events of a batch of admitted examples; record them in its result."""
         slices = self._engine.scoring.slice_codes(batch.slices, len(batch))
         if not self.delayed_labels.is_delayed:
             codes, given = self.labels.codes(batch.labels), batch.given

@@ -33,7 +33,7 @@ COUNT_EVERY = 50
 
 
 MAX_ODDS = 1e9
-"""More than any odds: those of the kernel end at a million."""
+"""More than any odds: the odds of the kernel end at a million."""
 
 
 class IntervalRule(NamedTuple):
@@ -55,7 +55,7 @@ RULE_BEFORE_6 = IntervalRule(10, 0.0, widens_outside=False)
 
 RULE = IntervalRule(8, 2.0, widens_outside=True)
 """Of semantics 6. On ten kinds of simulated streams these intervals hold P(y | p) in at least 87 %
-of every range of p, and are as wide as those of the rule before: see docs/measured.md. With nine
+of every range of p, and are as wide as before: see docs/measured.md. With nine
 bins they are 5 % wider, with seven they hold less. Half of the distance outside, or one counted
 example in place of two, holds less than 87 % in one to four ranges of 59."""
 

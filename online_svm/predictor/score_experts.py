@@ -1,4 +1,4 @@
-"""Score experts: what a given score says, as it is and calibrated on its newest labels.
+"""Score experts: a given score, as it is and calibrated on its newest labels.
 
 The experts of each version of the score are
 

@@ -40,7 +40,7 @@ LEARNER_SCHEMA = StateSchema(
     floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
     floats("scaling.limit", "1", optional=True),
 )  # fmt: skip
-"""Fields that every learner's state has, besides those of its machines."""
+"""Fields that every learner's state has, except the fields of its machines."""
 
 
 def opened(config: PredictorConfig, state: bytes) -> State:

@@ -32,7 +32,7 @@ class ScoreColumns:
 
     `names`: their names, which no feature may have.
     `is_alone`: whether features are ignored.
-    `n_scores`: number of columns before that of the version.
+    `n_scores`: number of columns before the version.
 
     Examples
     --------

@@ -121,7 +121,7 @@ def pair_values(machine: SVC, X: Any) -> Floats:
 class Labelled:
     """Rows in the form that the kernel needs, class codes, and weights or None.
 
-    With the kernel "precomputed" the rows are those of the square kernel matrix.
+    With the kernel "precomputed" the rows are rows of the square kernel matrix.
     """
 
     X: Any

@@ -145,7 +145,7 @@ def _totals(counts: Ints, size: Ints | None) -> Ints:
 class Taxonomy:
     """The SVM's own class, divided by the quantile of a strength among the examples of T.
 
-    The class is that of the sign of a single score, or of the largest score; ties go to the first
+    The class is given by the sign of a single score, or of the largest score; ties go to the first
     class. Without a strength this is the taxonomy of Lambrou et al. (2012, section 3.2). A
     `strength`, `class_scores` or `margins`, is a function with one value for each row.
 

@@ -142,7 +142,7 @@ class AbersSet(VennSet):
 
     An answer takes one pass over the blocks of `PooledScores` for each pair, about 150 blocks for
     2,000 examples. `category` is the SVM's own class, because the blocks depend on the assumed
-    label, and `size` that of the whole calibration set. Only the first `n_known` classes have a
+    label, and `size` counts the whole calibration set. Only the first `n_known` classes have a
     machine. Examples of other classes are held but not used; an unseen label has the point 0 and
     the interval [0, 1 / (N + 1)].
     """

@@ -103,7 +103,7 @@ def _fields(
 ) -> list[bytes | str | int]:
     """Return names and values of the hash `st`; both snapshot pointers name this snapshot.
 
-    Byte counts and retention are those of the replaced state: the output streams stay, and the
+    Byte counts and retention stay as in the replaced state: the output streams stay, and the
     retention may have been changed since the backup.
     """
     kept = KeptBytes() if before is None else before.kept

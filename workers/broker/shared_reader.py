@@ -46,7 +46,7 @@ class EntrySink(Protocol):
         """Entries that a read should request."""
 
     def put(self, entries: Sequence[Entry], may_be_more: bool) -> None:
-        """Take the next entries; without entries, `may_be_more` says to read the stream alone."""
+        """Take the next entries; `may_be_more` without entries asks to read the stream alone."""
 
 
 class StreamRead(NamedTuple):

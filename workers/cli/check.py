@@ -30,7 +30,7 @@ def check(
     """Print every setting in force and its origin; check whether a worker of a feed could begin.
 
     The output is a TOML file that --config accepts, without credentials. It ends with the level of
-    the compiled kernels and their compiler. Nothing is written. The exit code is that of a worker
+    the compiled kernels and their compiler. Nothing is written. The command exits as a worker
     that cannot begin.
     """
     from workers.config.loading import FeedSettings, load, origins

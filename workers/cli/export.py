@@ -119,7 +119,7 @@ def export(
     true_label is the label that was learned, is_right 1 or 0. Both are blank where the entry had
     no label, and where its input was trimmed since (a worker with --keep-input keeps it).
 
-    With --to write Parquet files instead, each entry once whatever happens: the files say where to
+    With --to write Parquet files instead, each entry exactly once: the files record where to
     go on. --json then prints what was added.
     """
     if archive.to is not None:

@@ -115,7 +115,7 @@ def _checked(feed: str, redis: RedisOptions) -> str | None:
 
 
 def _running_url(given: str | None) -> str | None:
-    """Return the given URL, else that of the embedded server if it runs."""
+    """Return the given URL, else the URL of the embedded server if it runs."""
     try:
         return given or attached_url()
     except EmbeddedNotRunning:

@@ -23,7 +23,7 @@ from workers.reading.status import FeedStatus, read_progress, with_outputs
 from workers.reading.true_labels import TrueLabels, Truth
 
 FIRST_REPORTS = 300
-"""Newest reports that are read of a feed nobody views; for a viewer `MAX_REPORTS` are read."""
+"""Newest reports that are read of a feed without a viewer; for a viewer `MAX_REPORTS` are read."""
 
 MAX_NEW_ANSWERS = 500  # answers that an update reads; of more, the older ones are skipped
 

@@ -204,7 +204,7 @@ def document(max_timeout: float = MAX_TIMEOUT) -> dict[str, Any]:
 
 
 def fields_of(code: str) -> list[str]:
-    """Return the members of a problem beside those that all have."""
+    """Return the members that only this problem has."""
     named = [name for _, name, _, _ in Formatter().parse(PROBLEMS[code].sentence) if name]
     return [name for name in named if name != WORDS] + ["rejection"] * (code == "row_rejected")
 

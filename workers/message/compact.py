@@ -136,8 +136,8 @@ def parse(data: bytes) -> Any:
 def expand(message: Message) -> Message:
     """Expand an answer in the compact form to the fields of a full answer.
 
-    The last field, `payload`, is "compact": the numbers have six decimals, those of the first of
-    two classes are derived from the second's, and `maps` is empty. Raises NotCompact if the message
+    The last field, `payload`, is "compact": the numbers have six decimals, the first of two classes is
+    derived from the second, and `maps` is empty. Raises NotCompact if the message
     is invalid.
 
     Examples
@@ -225,7 +225,7 @@ def _text(value: object, name: str) -> str | None:
 
 
 def _numbers(values: Sequence[Any], classes: int) -> Message:
-    """Return the other numbers by column; those of the first of two classes are derived."""
+    """Return the other numbers by column; the numbers of the first of two classes are derived."""
     k = width(classes)
     sent, scores = values[: 5 * k], values[5 * k :]
     _check(all(_is_count(value) and value <= MILLION for value in sent), "probabilities")

@@ -181,7 +181,7 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
 
 
 def read_id(raw: bytes, name: str = "id") -> str:
-    """Return a producer's id as text; `name` is that of its field."""
+    """Return a producer's id as text; `name` is the name of its field."""
     text = _text(raw, name)
     if len(text) > MAX_ID_CHARS:
         raise InvalidExample("id_characters", field=name, most=MAX_ID_CHARS)

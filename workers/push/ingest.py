@@ -32,7 +32,7 @@ class Pacing:
 
 
 class PushStopped(WorkerError):
-    """Redis refused an entry, or its replies did not arrive; the message says how to continue."""
+    """Redis refused an entry, or its replies did not arrive; the message tells how to continue."""
 
 
 class PushInterrupted(KeyboardInterrupt):
@@ -105,7 +105,7 @@ def push(
     number of skipped rows of the source, for messages.
 
     Raises BadSource if a row cannot be read; the rows before its chunk were sent, and the message
-    says how to continue. Raises PushStopped if Redis refused an entry, or its replies did not
+    tells how to continue. Raises PushStopped if Redis refused an entry, or its replies did not
     arrive; no entry is sent again. Raises PushInterrupted after Ctrl-C, when the replies to the
     last chunk were read, so that the number of accepted rows is exact; a second Ctrl-C does not
     wait for them.
@@ -209,7 +209,7 @@ class PushRate:
 
     @property
     def chunk(self) -> int:
-        """Rows to send at once: those of a tenth of a second, at most `CHUNK_ENTRIES`."""
+        """Rows to send at once: as many as in a tenth of a second, at most `CHUNK_ENTRIES`."""
         return max(1, min(CHUNK_ENTRIES, int(self._rate / 10)))
 
 

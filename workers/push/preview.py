@@ -1,4 +1,4 @@
-"""What a person should know of a table before it is sent: how it is read, and probable leaks."""
+"""The look at a table before it is sent: how it is read, and probable leaks."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Where a table begins and ends: titles above its header, totals and remarks below its rows."""
+"""The bounds of a table: titles above its header, totals and remarks below its rows."""
 
 import re
 from collections.abc import Iterator, Sequence

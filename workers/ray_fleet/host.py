@@ -148,7 +148,7 @@ class ShardHost:
             ).run()  # fmt: skip
 
     def _settings(self, defined: FleetDefinition, feed: str) -> WorkerSettings:
-        """Return the settings of a feed; those of the process for "".
+        """Return the settings of a feed, or of the process for "".
 
         The environment of this machine supplies settings that the fleet does not define.
         """

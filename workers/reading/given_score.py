@@ -1,4 +1,4 @@
-"""The score that another model gave, as it came, beside the answers that a feed made of it."""
+"""The score that another model gave, compared with the answers that a feed made of it."""
 
 import math
 from collections.abc import Mapping

@@ -81,7 +81,7 @@ def run(
     """Combine feeds until SIGTERM or SIGINT, or with `once` to the end of their answers.
 
     Return how many answers of the first source wait for the others. See `service.Worker` for the
-    parameters. Raises WorkerError, whose `exit_code` becomes that of the command.
+    parameters. Raises WorkerError, whose `exit_code` becomes the exit code of the command.
     """
     _check_names(combined.feeds, combined.into)
     settings, stop = settings or WorkerSettings(), Stop()

@@ -32,8 +32,8 @@ def run(
     """Answer the requests of a feed until SIGTERM or SIGINT; finish the current batch.
 
     `name` must be unique among scorers, by default host, process and a random token. With `stop`,
-    no signal handlers are installed. Raises WorkerError, whose `exit_code` becomes that of the
-    command.
+    no signal handlers are installed. Raises WorkerError; the command
+    ends with its `exit_code`.
     """
     consumer = name or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     with ExitStack() as opened:

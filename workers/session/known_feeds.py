@@ -1,8 +1,8 @@
-"""Remember feeds that had a state, so that no worker starts such a feed anew after Redis lost it.
+"""Remember feeds that had a state, so that no worker starts such a feed again after Redis lost it.
 
 After FLUSHALL Redis cannot tell a lost feed from a new one. So a process remembers each feed that
 it saw, and leaves a file for later processes in the state directory of this user. `online-svm
-reset` marks in Redis that a feed may start anew.
+reset` marks in Redis that a feed may start again.
 """
 
 from hashlib import sha256

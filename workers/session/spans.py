@@ -37,7 +37,7 @@ def is_on() -> bool:
 
 
 def start() -> None:
-    """Let this process export spans, if the environment says so.
+    """Let this process export spans, if the environment asks for it.
 
     The other settings are the standard's: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`,
     `OTEL_TRACES_SAMPLER` and so on. Raises BadConfiguration for an unknown exporter, or without

@@ -98,7 +98,7 @@ def _limit(likelihood: Likelihood, side: float) -> tuple[float, float]:
 
     There, the slightest change of slope moves the log-odds by any amount. So every proportion
     strictly between 0 and 1 is as plausible as the best line of slope zero. The best proportion is
-    0 or 1; beyond it the log plausibility is 0, that of the line.
+    0 or 1; beyond it the log plausibility is 0, as on the line.
     """
     rise = likelihood.line.slope * side
     flat = likelihood.log_flat()

@@ -100,7 +100,7 @@ class CalibrationMonitor:
 
     With a label budget the rows are the wanted labels. `most` is the largest number of examples for
     which a label may stand; the bets on a label that stands for k are multiplied by k / `most`. The
-    label is wanted with probability 1 / k, whatever it is. So, over examples wanted or not, the
+    label is wanted with probability 1 / k, for any label. So, over examples wanted or not, the
     mean factor of a stake is 1 + l ((y - p) - d) / `most`: no more than 1 under the null above.
     """
 

@@ -183,7 +183,7 @@ def zones_of(counts: Ints) -> Floats:
 
     A value falls from its maximum to its minimum between the edges, so errors of an estimated share
     cost little. For a share above one half the zone is that of all other classes, mirrored. The
-    share of a class that was unknown is estimated as that of one without rows. Standard errors
+    share of a class that was unknown is estimated as for a class without rows. Standard errors
     count one more row, because a share of 0 has one, too.
     """
     rows = np.where(counts[:, 1] > 0, counts[:, 1], counts[:, 1].max()) + 1.0
@@ -200,7 +200,7 @@ class ExchangeabilityMonitor:
 
     - "overall": how improbable the scorer finds the label, given the features.
     - "class": where a row lies between its class and the others; one test a class.
-    - "labels": how often a class comes, whatever the features; one test a class.
+    - "labels": how often a class comes, without the features; one test a class.
     - "scores": the densities and odds without labels; these find a shift of the features alone.
 
     A finding means that the distribution changed. Calibration can still hold. `level` covers all

@@ -32,8 +32,8 @@ class MonitorSet:
     omitted. `semantics` is of the feed: the shares of the labels are tested since semantics 6.
 
     `most` is the largest number of examples for which a label may stand, with a label budget. Rows
-    whose draw is below 1 / `most` were wanted whatever their answer was: the exchangeability tests
-    read these alone, because a choice by answers would break the order.
+    whose draw is below 1 / `most` were wanted independently of their answer: the exchangeability
+    tests read these alone, because a choice by answers would break the order.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Calibration of the scores of frozen models, as labels come: ours beside other methods."""
+"""Calibration of the scores of frozen models, as labels come: ours and other methods."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

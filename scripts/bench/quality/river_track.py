@@ -203,7 +203,7 @@ def validated(
 
 
 def compared(found: Mapping[tuple[str, str], Sequence[Checkpoint]]) -> Iterator[Result]:
-    """Yield the figures at the end of each run, with the cost beside logistic regression's."""
+    """Yield the figures at the end of each run, with the cost relative to logistic regression."""
     for (name, method), run in found.items():
         values = figures(run[-1], found.get((name, LOGISTIC), ()))
         shown = "".join(f"{_shown(values[key]):>10}" for key in SHOWN)

@@ -192,7 +192,7 @@ def of_means(inside: DataFrame, group: str) -> Result:
 
 
 def of_rivals(inside: DataFrame, group: str) -> Iterator[Result]:
-    """Yield the headline beside the best peer on each stream."""
+    """Yield the headline and the best peer of each stream."""
     losses = inside.log_loss.unstack("row").reindex(columns=[HEADLINE, *PEERS])
     losses = losses[losses[HEADLINE].notna() & losses[[*PEERS]].notna().any(axis=1)]
     if losses.empty:

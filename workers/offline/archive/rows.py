@@ -130,7 +130,7 @@ class Gathered:
 
 
 class Gatherer:
-    """Reads the rows of a feed; those of a combination have no input."""
+    """Reads the rows of a feed; the rows of a combination have no input."""
 
     def __init__(self, store: Store, state: FeedState) -> None:
         self._store, self._truths = store, TrueLabels(store)

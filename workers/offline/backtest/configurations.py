@@ -30,7 +30,7 @@ _FIELDS = (*PredictorConfig.model_fields, *Limits.model_fields)
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The settings of one run; `changes` are those in its section and in that of the base."""
+    """The settings of one run; `changes` are the settings of its section and of the base."""
 
     name: str
     predictor: PredictorConfig

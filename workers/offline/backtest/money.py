@@ -1,7 +1,7 @@
 """The cost of the decisions of a configuration, and comparisons of configurations by cost.
 
 Costs are summed over blocks of the history, so that results stay small, and differences of two
-configurations are taken block by block. The standard error is that of the sums of blocks: examples
+configurations are taken block by block. The standard error comes from the sums of blocks: examples
 within a block may depend on each other (batch means).
 """
 
@@ -36,7 +36,7 @@ class MoneyResult(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Cost of the base less that of another configuration, a scored example."""
+    """Cost of the base minus the cost of another configuration, a scored example."""
 
     mean: float
     lower: float
