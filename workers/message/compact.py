@@ -136,9 +136,8 @@ def parse(data: bytes) -> Any:
 def expand(message: Message) -> Message:
     """Expand an answer in the compact form to the fields of a full answer.
 
-    The last field, `payload`, is "compact": the numbers have six decimals, the first of two classes is
-    derived from the second, and `maps` is empty. Raises NotCompact if the message
-    is invalid.
+    The last field, `payload`, is "compact": the numbers have six decimals, the first of two classes
+    is derived from the second, and `maps` is empty. Raises NotCompact if the message is invalid.
 
     Examples
     --------
