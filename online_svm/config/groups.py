@@ -195,8 +195,8 @@ class DecisionConfig(Settings):
         exclude_if=is_unset,
         description="Largest error rate among decided cases, and the confidence that it always "
         "holds: each answer has a label or `review` as action. Needs `classes`. As "
-        "error=.03,confidence=.95. For two classes also miss, the share of the "
-        "second decided as the first, and false_alarm, the reverse.",
+        "error=.03,confidence=.95 (default). For two classes also miss, the share "
+        "of the second decided as the first, and false_alarm, the reverse.",
     )
 
     @model_validator(mode="after")
