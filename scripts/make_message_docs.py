@@ -33,9 +33,9 @@ _INTRODUCTION = """\
 Made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 
 Entries of the Redis streams `out`, `met`, `alarms` and `events` of a feed `F` have one field, `p`:
-a JSON object, its keys in the order below. Each input entry has exactly one answer, under the same
-entry ID. Payloads, except `events`, depend on the examples alone: they have no time, no entry ID,
-no NaN or infinity. Each number reads back as the same 64-bit float.
+a JSON object. Each input entry has exactly one answer, under the same entry ID. Payloads, except
+`events`, depend on the examples alone: they have no time, no entry ID, no NaN or infinity. Each
+number reads back as the same 64-bit float.
 
 The entry ID in `osvm:{F}:raised` is the time of an alarm, its field `alarm` the entry ID in
 `alarms`; about a thousand are kept. `raised`, `events`, `req` and `ans` are not in the digest.

@@ -187,8 +187,8 @@ class DecisionConfig(Settings):
         None,
         description="Cost of each action by true label; actions are labels, `review`, and "
         "others. Each answer has the action of least expected cost. Needs "
-        "`classes`. As a:b=5,b:a=1,review=.4: b costs 5 if a is true. Or JSON, or "
-        "tables [costs.a] of a file.",
+        "`classes`. As a:b=5,b:a=1,review=.4: b costs 5 if a is true, review .4. Or "
+        "JSON, or tables [costs.a] of a file.",
     )
     promise: Annotated[dict[Promised, Rate] | None, AfterValidator(_whole_promise)] = Field(
         None,

@@ -56,8 +56,8 @@ deviations'
     threshold: Annotated[float, doc("`log_wealth` at which the test alarms.")]
     since: Annotated[Count, doc("`n` when the test began.")]
     estimate: Annotated[float | None, doc("Mean of y - p since then.")] = None
-    lower: Annotated[float | None, doc("Lower end of its confidence sequence.")] = None
-    upper: Annotated[float | None, doc("Upper end.")] = None
+    lower: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
+    upper: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
     action: Annotated[
         AlarmAction, doc("What [`on_drift`](monitoring.md#what-follows-an-alarm) did.")
     ] = "report"

@@ -18,8 +18,10 @@ Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed labe
 class LabelCounts(StrictRecord):
     """Counts since the feed began; `pending` and `unlabelled` are present numbers."""
 
-    pending: Annotated[Count, doc("Answered examples not learned yet.")] = 0
-    unlabelled: Annotated[Count, doc("Pending examples without a label.")] = 0
+    pending: Annotated[Count, doc("Answered examples not learned yet; those without a label.")] = 0
+    unlabelled: Annotated[
+        Count, doc("Answered examples not learned yet; those without a label.")
+    ] = 0
     late: Annotated[Count, doc("Labels after their example.")] = 0
     repeated: Annotated[Count, doc("Labels sent again.")] = 0
     corrected: Annotated[Count, doc("Labels that replaced another.")] = 0
@@ -64,9 +66,11 @@ class ReliabilityBin(StrictRecord):
     frequency: Annotated[Probability, doc("Share in which the event happened.")]
     lower: Annotated[
         Probability,
-        doc("Lower end of the band that holds 90 % of frequencies if probabilities are right."),
+        doc("Band that holds 90 % of frequencies if probabilities are right."),
     ]
-    upper: Annotated[Probability, doc("Upper end.")]
+    upper: Annotated[
+        Probability, doc("Band that holds 90 % of frequencies if probabilities are right.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,9 @@ class WindowScores(StrictRecord):
 
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
-    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    lower: Annotated[Probability | None, doc("Mean ends.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper end.")]
+    upper: Annotated[Probability | None, doc("Mean ends.")]
     z: Annotated[float | None, doc(f"`accuracy` minus `probability`, {_Z}")]
     log_loss: _LogLoss
     brier: _Brier
@@ -104,9 +108,9 @@ class WeightedScores(StrictRecord):
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
-    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    lower: Annotated[Probability | None, doc("Mean ends.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper end.")]
+    upper: Annotated[Probability | None, doc("Mean ends.")]
     log_loss: _LogLoss
     brier: _Brier
 
@@ -186,9 +190,9 @@ class LabelReport(StrictRecord):
     """
 
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
-    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    lower: Annotated[Probability | None, doc("Mean ends.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper end.")]
+    upper: Annotated[Probability | None, doc("Mean ends.")]
     paper_p: Annotated[
         Probability | None,
         doc("Two-sided p-value of the hits."),
@@ -210,9 +214,9 @@ class MethodReport(StrictRecord):
 class MeanBounds(StrictRecord):
     """Bounds on a mean once all missing labels have arrived."""
 
-    lower: Annotated[float, doc("Smallest possible value.")]
+    lower: Annotated[float, doc("Smallest and largest possible value.")]
     estimate: Annotated[float, doc("Expected value if probabilities are right.")]
-    upper: Annotated[float, doc("Largest possible value.")]
+    upper: Annotated[float, doc("Smallest and largest possible value.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +238,15 @@ class LabelBudgetReport(StrictRecord):
     """
 
     probability: Annotated[Probability | None, doc("Mean probability of wanting a label.")]
-    wanted: Annotated[Count, doc("Answers whose label was wanted.")]
-    labelled: Annotated[Count, doc("Of these, learned with a label.")]
-    missing: Annotated[Count, doc("Of these, given up without one.")]
+    wanted: Annotated[
+        Count, doc("Answers whose label was wanted; those learned with it, and given up without.")
+    ]
+    labelled: Annotated[
+        Count, doc("Answers whose label was wanted; those learned with it, and given up without.")
+    ]
+    missing: Annotated[
+        Count, doc("Answers whose label was wanted; those learned with it, and given up without.")
+    ]
     unasked: Annotated[Count, doc("Unwanted labels.")]
 
 
@@ -271,8 +281,8 @@ class PromiseReport(StrictRecord):
         Count | None,
         doc("Further labels needed at these error rates; null if no number will do."),
     ]
-    answered: Annotated[Count, doc("Answers of a model so far.")]
-    decided: Annotated[Count, doc("Of these, the decided ones.")]
+    answered: Annotated[Count, doc("Answers of a model so far, and those decided.")]
+    decided: Annotated[Count, doc("Answers of a model so far, and those decided.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,16 +177,16 @@ class LabelMessage(Versioned):
 
 
 class CombinedSource(Message):
-    """The answer of one source about the last class."""
+    """The answer of one source."""
 
-    belief: Probability = doc("Bel of the last class.")
-    plausibility: Probability = doc("Pl of the last class.")
+    belief: Probability = doc("Bel and Pl of the last class.")
+    plausibility: Probability = doc("Bel and Pl of the last class.")
 
 
 _COMBINED = {
     "n": "Labels learned before.",
-    "lower": "Bel of the label, or `probability` if less.",
-    "upper": "Pl of the label, or `probability` if more.",
+    "lower": "Bel and Pl of the label, widened to `probability`.",
+    "upper": "Bel and Pl of the label, widened to `probability`.",
     "probability": "Recalibrated; pignistic before the first recalibration.",
     "method": "`pignistic`, then `platt` or `isotonic`.",
     "interval_level": "Always null.",
