@@ -58,7 +58,7 @@ _READING = """\
 **Why it leads without delay**: a feed also uses the labels just before an example, the others its
 score alone. So the gain is large where labels resemble the ones before (`elec2`, `2cdt`,
 `mixed-drift`). Elsewhere the best other method is within .01, except on `bananas` with logistic
-regression, where the probability is no monotone function of the score.
+regression, where the probability is not monotone in the score.
 
 **With late labels others are often better**, because the weights of the experts are as old as the
 labels. `OnlineCalibrator` in a loop takes late labels for recent ones: use a feed with a horizon.
@@ -76,8 +76,8 @@ The last command prints every stored figure (`tests/data/own-score-benchmark.jso
 
 - **Machine**: 26 November 2026, two noisy cores shared with much other work, one run. Semantics 6,
   default settings, scikit-learn 1.9.1, venn-abers 1.5.4.
-- **Models**: `HistGradientBoostingClassifier`, `LogisticRegression` and `MLPClassifier` on scaled
-  features, fitted on the first fifth of a stream, then frozen. 250 answers are not scored.
+- **Models**: `HistGradientBoostingClassifier`, `LogisticRegression` and `MLPClassifier`, fitted on
+  the first fifth of a stream, then frozen. 250 answers are not scored.
 - **Streams**, at most 8,000 examples, fixed before any result: `elec2`, `elec2-late` (from its
   30,000th example), `2cdt`, `hyperplane`, `mixed-drift`, `agrawal-gradual`, `adult-by-age` (the
   youngest first) and `bananas`, which does not drift. The first weights of the ensemble were chosen
@@ -141,9 +141,8 @@ def _best_means(whole: DataFrame) -> Iterator[str]:
         name = of_all[[one for one in of_all.index if one.startswith(family)]].idxmin()
         losses = [decimals(one.log_loss[name]) for one in by_late.values()]
         now = by_late[0].loc[name]
-        lines.append([name, *losses, decimals(now.calibration_error), f"{now.microseconds:.0f}"])
-    heading = ["log loss", *(f"{late:,} late" for late in LATE), "calibration error, 0 late",
-               "us"]  # fmt: skip
+        lines.append([name, *losses, decimals(now.calibration_error)])
+    heading = ["log loss", *(f"{late:,} late" for late in LATE), "calibration error, 0 late"]
     yield from lines_of(heading, lines)
 
 

@@ -104,9 +104,9 @@ COLUMNS = (
     Column("label_probability", "share", Probability | None,
         "Probability of that, 1/k: the label stands for k examples."),
     Column("method", "constant", str | None,
-        ("Source of `probabilities`: `experts` (a committee, and while warming) "
-        "or `venn` (a single machine, or a given `taxonomy` with two classes). "
-        "Semantics 4 and 5: `venn-abers-mixed`, or `joint` for more classes.")),
+        ("Source of `probabilities`: `experts`, or `venn` of a single machine, or with a given "
+         "`taxonomy` and two classes. Semantics 4 and 5: `venn-abers-mixed`, or `joint` for "
+         "more classes.")),
     Column("interval_level", "constant", Probability | None,
         "Nominal coverage of [`intervals`](measured.md#intervals); null if they equal `venn`."),
     Column("classes", "constant", list[str | None],

@@ -104,7 +104,7 @@ class WindowScores(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores(StrictRecord):
-    """The same scores, with decreasing weights of earlier examples; the last has weight 1."""
+    """The same scores; the last example has weight 1, earlier ones less."""
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
@@ -172,7 +172,7 @@ class WindowedReport(StrictRecord):
 
     window: Annotated[int, Field(ge=1, description="`metrics_window`.")]
     overall: Annotated[WindowScores, doc("Over the window.")]
-    weighted: Annotated[WeightedScores, doc("Over all examples, exponentially weighted.")]
+    weighted: Annotated[WeightedScores, doc("Over all examples, with decreasing weights.")]
     reliability: Annotated[list[ReliabilityBin], doc("A reliability diagram.")]
     classes: Annotated[
         list[ClassFigures],
