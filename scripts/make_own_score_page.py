@@ -197,7 +197,7 @@ def draw(whole: DataFrame) -> Any:
 def render(stored: Path = STORED) -> str:
     """Return the page."""
     whole = read(stored)
-    best = "The best method of each kind:"
+    best = "Means of the best method of each kind:"
     lines = [*_goals(whole), "", best, "", *_best_means(whole), ""]
     return _INTRODUCTION + "\n".join(lines) + "\n" + _READING
 

@@ -97,7 +97,7 @@ class WindowScores(StrictRecord):
         float | None,
         doc(
             "Root mean squared difference of frequency and probability in 15 bins, less chance, "
-            "of the second of two classes, else of the predicted label."
+            "of the second of two classes or of the predicted label."
         ),
     ]
 
@@ -275,8 +275,8 @@ class PromiseReport(StrictRecord):
         dict[str, Probability],
         doc("Upper confidence bound of each promised rate there."),
     ]
-    decided_share: Annotated[Probability, doc("Share of recent examples that are decided.")]
-    labels: Annotated[Count, doc("Labels since the last alarm, which count.")]
+    decided_share: Annotated[Probability, doc("Decided share of recent examples.")]
+    labels: Annotated[Count, doc("Labels since the last alarm.")]
     labels_needed: Annotated[
         Count | None,
         doc("Further labels needed at these error rates; null if no number will do."),
@@ -292,14 +292,14 @@ class MonitorsReport(StrictRecord):
     alarms: Annotated[Count, doc("Alarms so far.")]
     open: Annotated[
         tuple[Alarm, ...],
-        doc("[Open](monitoring.md#what-follows-an-alarm) alarms, the newest of each test."),
+        doc("[Open](monitoring.md#what-follows-an-alarm) alarms, one a test."),
     ]
     tests: Annotated[
         list[dict[str, Any]],
         doc(
-            "The tests closest to an alarm, with fields of an alarm; the number of `alarms`; "
-            "`deviation`, the mean of y - p with its confidence sequence; for a slice `off`, at "
-            "a false discovery rate of 5 %."
+            "The tests closest to an alarm, with fields of an alarm, the number of `alarms`, "
+            "`deviation` (the mean of y - p and its confidence sequence) and for a slice `off`, "
+            "at a false discovery rate of 5 %."
         ),
     ]
 

@@ -169,10 +169,7 @@ class LabelMessage(Versioned):
     n: int = Field(ge=0, description="Examples learned before this entry.")
     example: str = doc("Id of the example.")
     label: str = doc("Its label.")
-    done: Done = doc(
-        "`repeated`: it had this label. `corrected`: it had another; the next "
-        "refit uses the new one, figures stay."
-    )
+    done: Done = doc("`repeated`: it had this label. `corrected`: it had another; figures stay.")
     traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
