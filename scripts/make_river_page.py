@@ -57,8 +57,8 @@ The last command prints every stored figure (`tests/data/river-benchmark.jsonl`)
 stream. The others continue where they stopped.
 
 - **Machine**: 26 November 2026, two noisy cores shared with much other work, one run of each model.
-  Cost is processor time of all threads, relative to river's logistic regression on the same
-  examples; it wavers by a third. Semantics 6, river 0.26.1, CapyMOA 0.15.1 on Java 17.
+  Cost is processor time of all threads, relative to river's logistic regression; it wavers by a
+  third. Semantics 6, river 0.26.1, CapyMOA 0.15.1 on Java 17.
 - **Log loss** takes probabilities of at least 1e-6; river's own counts a missing label as certain.
 - **Models**: river's published settings without Torch and Vowpal Wabbit, with BOLE. CapyMOA's have
   its defaults: 100 trees, where river's forests have 10. Models for two classes know the labels,
@@ -66,7 +66,7 @@ stream. The others continue where they stopped.
 - **Streams**: Phishing, Bananas and ImageSegments come with river; Elec2 is without date and day.
   The others are MOA's generators with 5,000 examples, where papers use a million. `AGR` and `SEA`
   have four laws, with abrupt (`_a`, `SEA`) or gradual (`_g`) changes. `RBF` has 50 moving
-  centroids, slow (`_m`) or fast (`_f`). `RTG`, a random tree, does not change.
+  centroids, slow (`_m`) or fast (`_f`). `RTG` does not change.
 - **Check**: logistic regression and ALMA have the accuracy that river publishes for Phishing
   (`tests/scripts/bench/quality/test_river_track.py`).
 """

@@ -73,13 +73,13 @@ class PredictorFields(
         64,
         ge=2,
         le=1024,
-        description="Categories of a feature that are kept apart; the rarest share one.",
+        description="Categories of a feature; the rarest share one.",
     )
     max_missing: float = Field(
         1.0,
         ge=0,
         le=1,
-        description="Share of the features that a named example may lack; more reject it.",
+        description="Share of the features that a named example may lack.",
     )
     missing: Literal["reject", "mean"] = Field(
         "reject",
@@ -89,8 +89,8 @@ class PredictorFields(
 
     split: Literal["interleaved", "oldest", "crossfit"] = Field(
         "interleaved",
-        description="How the window is split into training and calibration; 'crossfit' uses all "
-        "of it for both, with out-of-fold scores.",
+        description="Of the window into training and calibration; 'crossfit' uses all of it for "
+        "both, with out-of-fold scores.",
     )
     train_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Share of the training part. Default: 0.8 of a committee, else 0.7."

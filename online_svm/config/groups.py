@@ -67,9 +67,9 @@ class ScoreConfig(Settings):
     scores: Literal["probability", "margin"] | None = Field(
         None,
         exclude_if=is_unset,
-        description="Each example may carry `score`, the output of another model: a probability "
-        "of the second class, or a margin; with more classes one number a class. "
-        "Needs `classes`.",
+        description="Examples carry `score`, the output of another model: a probability of the "
+        "second class, or a margin; with more classes one number a class. Needs "
+        "`classes`.",
     )
     score_use: ScoreUse | None = Field(
         None,
@@ -131,8 +131,8 @@ class WindowConfig(Settings):
     )
     slices: tuple[SliceName, ...] = Field(
         (),
-        description="Names of texts in `s`, as country, which have windowed figures of the "
-        "first 20 values and the rest. They are no features.",
+        description="Names of texts in `s`, as country, with windowed figures of the first 20 "
+        "values and the rest. They are no features.",
     )
 
     @model_validator(mode="after")

@@ -85,7 +85,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         None, description="URL of Redis. Default: the embedded server of this user."
     )
     redis_password_file: Path | None = Field(
-        None, description="File with the password of the user in the URL."
+        None, description="File with the password of the user."
     )
     redis_sentinel_password_file: Path | None = Field(
         None, description="File with the password of the sentinels."
@@ -99,7 +99,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     redis_key_file: Path | None = Field(None, description="Private key (PEM) of that certificate.")
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
     wait_redis: float = Field(
-        0.0, ge=0, le=86_400, description="Seconds to wait at start for Redis."
+        0.0, ge=0, le=86_400, description="Seconds to wait for Redis at start."
     )
     wait_replicas: int = Field(
         0,
