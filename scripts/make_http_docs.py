@@ -14,14 +14,14 @@ TARGET = Path(__file__).parents[1] / "docs" / "http.md"
 _INTRODUCTION = """\
 # HTTP reference
 
-Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_docs.py`. A gateway
-serves the same facts, with the schemas of all bodies and the sentence of each problem, as an
-OpenAPI 3.1 document: `GET /openapi.json`. [Clients](how-to/clients.md) shows how to use it.
+Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_docs.py`.
+`GET /openapi.json` has the schemas of all bodies and the sentence of each problem, too, as OpenAPI
+3.1. [Clients](how-to/clients.md) shows how to use it.
 
 ## Operations
 
-In parentheses are the rights of which a token needs one. `timeout` and `warming` are parameters of
-the query, others are headers. Addresses below `/v2` follow the Open Inference Protocol.
+A token needs one of the rights in parentheses. `timeout` and `warming` are parameters of the query,
+others headers. `/v2` follows the Open Inference Protocol.
 
 """
 
@@ -30,8 +30,8 @@ _ERRORS = f"""
 
 A refusal is a problem of RFC 9457 (`{MEDIA_TYPE}`): `type`, `title`, `status`, `detail` (repeated
 as `error`), `code`, and the members in parentheses. `ids` names entries that were added anyway.
-Programs read `code`; `detail` is the sentence for people, and may change. An example that the
-worker rejects is an answer with the status 422, [`RejectedMessage`](messages.md#rejectedmessage).
+`detail`, the sentence for people, may change. A rejected example is an answer with the status 422,
+[`RejectedMessage`](messages.md#rejectedmessage).
 
 """
 
@@ -39,13 +39,13 @@ _TRACES = """
 ## Trace context
 
 The answer repeats a `traceparent` ([W3C](https://www.w3.org/TR/trace-context/)) in the header of a
-request or the field of an entry, and log lines have it. If it is marked as sampled, the worker logs
-`answered` with it after the commit. Other values are ignored. It changes nothing that is learned.
-Feeds of semantics 4 and 5 reject the field; the gateway does not send it to them.
+request or the field of an entry. If it is marked as sampled, the worker logs `answered` with it
+after the commit. Other values are ignored. Feeds of semantics 4 and 5 reject the field; the gateway
+does not send it to them.
 
 With `pip install 'online-svm[otel]'` and `OTEL_TRACES_EXPORTER=otlp` (or `console`) a worker
-exports OpenTelemetry spans: `online_svm.batch`, and in it `read`, `decide` and `commit`, which
-belong to the traces of the entries. OpenTelemetry's variables name address, service and sampler.
+exports the spans `online_svm.batch`, and in it `read`, `decide` and `commit`, which belong to the
+traces of the entries. OpenTelemetry's variables name address, service and sampler.
 """
 
 

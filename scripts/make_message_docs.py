@@ -20,14 +20,9 @@ from workers.message.schema import (
     STREAMS,
     AlarmsMessage,
     CombinedMessage,
-    CombinedSource,
     CompactMessage,
-    DuplicateMessage,
-    EventMessage,
-    LabelMessage,
     PredictionMessage,
     RejectedMessage,
-    UnavailableMessage,
 )
 
 TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
@@ -37,17 +32,19 @@ _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 _INTRODUCTION = """\
 Made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 
-Each stream of a feed `F` is a Redis stream. Entries of `out`, `met`, `alarms` and `events` have one
-field, `p`: a JSON object, its keys in the order below. Each input entry has exactly one answer,
-under the same entry ID. Payloads, except `events`, depend on the examples alone: they have no time,
-no entry ID and no NaN or infinity. Each number reads back as the same 64-bit float.
+Entries of the Redis streams `out`, `met`, `alarms` and `events` of a feed `F` have one field, `p`:
+a JSON object. Each input entry has exactly one answer, under the same entry ID. Payloads, except
+`events`, depend on the examples alone: they have no time, no entry ID, no NaN or infinity. Each
+number reads back as the same 64-bit float.
 
-`osvm:{F}:raised` has a time for about a thousand alarms: its entry ID is Redis time, its field
-`alarm` the entry ID in `alarms`. `raised`, `req` and `ans` are not part of the digest.
+The entry ID in `osvm:{F}:raised` is the time of an alarm, its field `alarm` the entry ID in
+`alarms`; about a thousand are kept. `raised`, `events`, `req` and `ans` are not in the digest.
 
 A field without a type is a number; counts, positions and versions are integers. `?` means null or
-absent, `[]` a list, `{}` an object by name; a pair is [lower, upper]. Fields may be added: ignore
-unknown ones. A change of meaning raises `v`, the schema version of every JSON message.
+absent, `[]` a list, `{}` an object by name; a pair is [lower, upper]. Answers, reports and alarms
+have `seq` and `n`, answers also `id` and `traceparent` if their entry had them; every JSON message
+has `v`, the schema version, which a change of meaning raises. Fields may be added: ignore unknown
+ones.
 """
 _TITLES = {
     "in": "Input: `osvm:{F}:in`",
@@ -60,6 +57,14 @@ _TITLES = {
     "ans": "Answers of scorers: `osvm:{F}:ans:<id>`",
 }
 _TYPES = {Any: "any", str: "text", bool: "boolean", int: "number", float: "number", bytes: "bytes"}
+
+_COMMON = {
+    "v",
+    "id",
+    "seq",
+    "n",
+    "traceparent",
+}  # fields of most messages, as the introduction says
 
 MAX_VALUES = 6  # values of a field that are named as its type; more are in its description
 
@@ -85,30 +90,6 @@ _COMPACT = CompactMessage(
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", about={"case": "feature_nan", "feature": "age"}
 )
-_UNAVAILABLE = UnavailableMessage(
-    id="tx-1044", code="stale", reason="the newest state is 2500 examples old, the bound is 2000"
-)
-_LABEL = LabelMessage(seq=1050, n=1041, example="tx-1042", label="spam", done="accepted")
-_DUPLICATE = DuplicateMessage(id="tx-1042", seq=1043, n=1041, first=1041)
-_COMBINATION = CombinedMessage.model_validate(
-    {
-        "status": "ok", "id": "tx-1042", "seq": 1041, "n": 1040, "label": "spam",
-        "lower": 0.75, "upper": 1.0, "probability": 0.875, "method": "platt",
-        "interval_level": None, "classes": ["ham", "spam"], "probabilities": [0.125, 0.875],
-        "intervals": [(0.0, 0.25), (0.75, 1.0)], "venn": [(0.0, 0.25), (0.75, 1.0)],
-        "maps": {"pignistic": [0.125, 0.875]}, "scores": [1.3862943611198906],
-        "svm_label": "spam", "category": None, "category_size": 1000, "model": 0,
-        "calibration": 13, "taxonomy": 0, "guarantee": "none",
-        "reason": "sources that learned from the same labels are not independent evidence",
-        "rule": "dempster",
-        "sources": {
-            "spam-rbf": CombinedSource(belief=0.5, plausibility=1.0),
-            "spam-linear": CombinedSource(belief=0.5, plausibility=1.0),
-        },
-    }
-)  # fmt: skip
-
-
 _ALARMS = AlarmsMessage.model_validate(
     {
         "seq": 5049,
@@ -122,20 +103,11 @@ _ALARMS = AlarmsMessage.model_validate(
         ],
     }
 )  # fmt: skip
-_EVENT = EventMessage(
-    code="snapshot_unusable", writer="host-a", epoch=3, detail="at 1042-0: it is gone"
-)
-
 _EXAMPLES = {
     PredictionMessage: _ANSWER,
     CompactMessage: _COMPACT,
     RejectedMessage: _REJECTION,
-    DuplicateMessage: _DUPLICATE,
-    LabelMessage: _LABEL,
-    CombinedMessage: _COMBINATION,
     AlarmsMessage: _ALARMS,
-    EventMessage: _EVENT,
-    UnavailableMessage: _UNAVAILABLE,
 }
 
 
@@ -149,13 +121,12 @@ def render() -> str:
     parts += [
         "## Reason codes\n",
         _list(CODES),
-        "Of a combination (its dead letters have a number as entry ID, and the source's answer as "
-        "head):\n",
+        "Of a combination, whose dead letters have a number as entry ID and the source's answer as "
+        "head:\n",
         _list(JOIN_CODES),
         "## Cases of rejections\n",
-        "`about` has the name of a case and its parameters. `online_svm.rejections.CASES` lists "
-        "all cases by reason\ncode, with the sentence of each; `reason_of(about)` makes it. "
-        "Sentences may be improved at any time; names\nand parameters stay.\n",
+        "`online_svm.rejections.CASES` lists all cases by reason code, with the sentence of each, "
+        "which\n`reason_of(about)` makes. Sentences may be improved; names and parameters stay.\n",
         "## Codes of events\n",
         _list(EVENT_CODES),
         "## Codes of requests\n",
@@ -171,14 +142,14 @@ def _section(model: type, described: set[tuple[str, str]]) -> str:
     for name, field in fields_of(model).items():
         shown, text = field.alias or name, field.description or ""
         if (shown, text) in described:
-            again += [shown] * (shown != "v")  # which all have
+            again += [shown] * (shown not in _COMMON)
         else:
             kind = "" if text.startswith("Always") else type_text(field.annotation)
             new.setdefault((kind, text), []).append(shown)
     described.update((name, text) for (_, text), names in new.items() for name in names)
     text = f"### {model.__name__}\n\n{_prose(model)}\n\n"
     text += "".join(_line(names, *described_as) for described_as, names in new.items())
-    if again:
+    if again and model is not CombinedMessage:
         text += f"- As above: {', '.join(f'`{name}`' for name in again)}.\n"
     if model is CompactMessage:
         text += _compact_form()
@@ -189,7 +160,8 @@ def _section(model: type, described: set[tuple[str, str]]) -> str:
 
 def _line(names: Sequence[str], kind: str, text: str) -> str:
     """Return the line of fields with one description."""
-    shown = ", ".join(f"`{name}`" for name in names)
+    kind, mark = kind.removesuffix("?"), "?" * kind.endswith("?")
+    shown = ", ".join(f"`{name}`{mark}" for name in names)
     return f"- {shown}: {text}\n" if kind in ("", "number") else f"- {shown} ({kind}): {text}\n"
 
 
@@ -210,10 +182,9 @@ def _compact_form() -> str:
     )
     short = ", ".join(f"{n} `{text}`" for n, text in enumerate(TEXTS) if " " not in text)
     text = (
-        f"`c` has, in this order: {places}. k is the number of classes, but 1 for two classes: the "
-        f"second, from which the first follows. {_listed(DERIVED)} follow from these values; "
-        f"{_listed(ABSENT)} are left out. The texts by number are {short}; the others are reasons, "
-        "in `TEXTS` of `workers/message/compact.py`."
+        f"`c` has, in this order: {places}. k is the number of classes, but 1 for two: the second. "
+        f"{_listed(DERIVED)} follow; {_listed(ABSENT)} are left out. The texts are {short}; the "
+        "others are reasons, in `TEXTS` of `workers/message/compact.py`."
     )
     return f"\n{fill(text, 100, break_on_hyphens=False)}\n"
 
@@ -239,7 +210,7 @@ def type_text(annotation: Any) -> str:
     if origin is Annotated:
         return type_text(arguments[0])
     if origin is Literal:
-        named = " or ".join(f"`{value}`" for value in arguments)
+        named = ", ".join(f"`{value}`" for value in arguments)
         return named if len(arguments) <= MAX_VALUES else "text"
     if origin in (Union, UnionType):
         kinds = " or ".join(type_text(part) for part in arguments if part is not NoneType)

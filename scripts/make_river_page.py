@@ -31,14 +31,14 @@ _INTRODUCTION = """\
 # River's benchmark
 
 [River's own benchmark](https://riverml.xyz/latest/benchmarks/Binary%20classification/): its
-progressive validation, metrics and models, on streams in the order of the file. Every model answers
-an example, then learns it. `online-svm` is `online_svm.river.OnlineClassifier()`.
+progressive validation, metrics and models. Every model answers an example, then learns it.
+`online-svm` is `online_svm.river.OnlineClassifier()`.
 
 """
 _READING = """\
 **Read with care.** `online-svm` also uses the labels just before an example; the other models,
-except Last Class, use features alone. On Elec2 and the generated streams few ensembles were run, so
-a stronger model may be missing.
+except Last Class, use features alone. Few ensembles were run on most streams, so a stronger model
+may be missing.
 
 """
 _METHOD = """\
@@ -54,22 +54,21 @@ python -m scripts.make_river_page --all
 ```
 
 The last command prints every stored figure (`tests/data/river-benchmark.jsonl`): each model on each
-stream, with accuracy, kappa, log loss and cost. The others continue where they stopped.
+stream. The others continue where they stopped.
 
-- **Machine**: 26 November 2026, two noisy cores shared with much other work, at `nice -n 10`, one
-  run of each model. Cost is processor time of all threads, relative to river's logistic regression
-  on the same examples; it wavers by a third. Semantics 6, river 0.26.1, CapyMOA 0.15.1 on Java 17.
+- **Machine**: 26 November 2026, two noisy cores shared with much other work, one run of each model.
+  Cost is processor time of all threads, relative to river's logistic regression; it wavers by a
+  third. Semantics 6, river 0.26.1, CapyMOA 0.15.1 on Java 17.
 - **Log loss** takes probabilities of at least 1e-6; river's own counts a missing label as certain.
-- **Models**: river's published settings without Torch and Vowpal Wabbit, with BOLE. Logistic
-  regression is one against the rest for more classes. CapyMOA's have its defaults: 100 trees, where
-  river's forests have 10. Models for two classes know the labels, `online-svm` discovers them.
+- **Models**: river's published settings without Torch and Vowpal Wabbit, with BOLE. CapyMOA's have
+  its defaults: 100 trees, where river's forests have 10. Models for two classes know the labels,
+  `online-svm` discovers them.
 - **Streams**: Phishing, Bananas and ImageSegments come with river; Elec2 is without date and day.
-  The generated ones are MOA's generators with 5,000 examples, where papers use a million. `AGR`
-  and `SEA` have four laws, a quarter each, with abrupt (`_a`, `SEA`) or gradual (`_g`) changes.
-  `RBF` has 50 moving centroids, slow (`_m`) or fast (`_f`). `RTG`, a random tree, does not change.
+  The others are MOA's generators with 5,000 examples, where papers use a million. `AGR` and `SEA`
+  have four laws, with abrupt (`_a`, `SEA`) or gradual (`_g`) changes. `RBF` has 50 moving
+  centroids, slow (`_m`) or fast (`_f`). `RTG` does not change.
 - **Check**: logistic regression and ALMA have the accuracy that river publishes for Phishing
-  (`tests/scripts/bench/quality/test_river_track.py`). Forests differ, because the published table
-  is of an earlier version.
+  (`tests/scripts/bench/quality/test_river_track.py`).
 """
 
 Column = tuple[str, int]  # a stream and a number of its examples
@@ -177,12 +176,12 @@ def _by_family(found: Table) -> Iterator[str]:
         }
         if ran:
             model = max(ran, key=lambda one: _mean(ran[one], ACCURACY) or 0.0)
-            cells = [_mean(ran[model], figure) for figure in (ACCURACY, KAPPA, LOG_LOSS)]
+            cells = [_mean(ran[model], figure) for figure in (ACCURACY, LOG_LOSS)]
             cost = _mean(ran[model], COST)
             shown = ["-" if cell is None else decimals(cell) for cell in cells]
             name = model.removeprefix("river ").removeprefix("capymoa ")
             lines.append([family, name, *shown, "-" if cost is None else _times(cost)])
-    yield from lines_of(["", "best model", "accuracy", "kappa", "log loss", "cost"], lines)
+    yield from lines_of(["", "best model", "accuracy", "log loss", "cost"], lines)
 
 
 def _mean(values: Sequence[Values], figure: Figure) -> float | None:

@@ -30,10 +30,10 @@ the environment, and `refit_every` in the file that `--config` names, or in a se
 
 _GROUPS = {
     "What people set first": "`online-svm worker --help` shows these; `--help-all` all.",
-    "Predictor": "How answers are computed. Fixed for the life of a feed.",
-    "Limits of an entry": "What is learned, and the form of answers. Fixed for the life of a feed.",
+    "Predictor": "How answers are computed: fixed for the life of a feed.",
+    "Limits of an entry": "What is learned, and the form of answers: fixed, too.",
     "What is kept": "Stored with the feed, like `keep_input` and `retain_bytes`: a start keeps the "
-    "values that it does not give, and changes the others. Answers stay the same.",
+    "values that it does not give. Answers stay the same.",
     "Service": "Each start may have others. Answers stay the same.",
 }
 

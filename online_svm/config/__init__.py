@@ -65,33 +65,32 @@ class PredictorFields(
         | None
     ) = Field(
         None,
-        description="Number of features; their names, all numbers, none absent; or names "
-        "with kinds, as amount=number,country=category. 'infer': named "
-        "features, whose kinds are found. Default: as in the first example.",
+        description="Their number; their names, all numbers, none absent; or names with kinds, "
+        "as amount=number,country=category. 'infer': named features, whose kinds "
+        "are found. Default: as in the first example.",
     )
     max_categories: int = Field(
         64,
         ge=2,
         le=1024,
-        description="Categories of a feature that are kept apart; the rarest share one.",
+        description="Categories of a feature; the rarest share one.",
     )
     max_missing: float = Field(
         1.0,
         ge=0,
         le=1,
-        description="Share of the features (declared, or of the first example) that a named"
-        " example may lack; more reject it.",
+        description="Share of the features that a named example may lack.",
     )
     missing: Literal["reject", "mean"] = Field(
         "reject",
-        description="A missing value in an array rejects the example, or becomes the "
-        "training mean. With names it is a gap, which rejects nothing.",
+        description="A missing value in an array rejects the example, or becomes the training "
+        "mean. A named one is a gap, which rejects nothing.",
     )
 
     split: Literal["interleaved", "oldest", "crossfit"] = Field(
         "interleaved",
-        description="How the window is split into proper training and calibration; "
-        "'crossfit' uses all of it for both, with out-of-fold scores.",
+        description="Of the window into training and calibration; 'crossfit' uses all of it for "
+        "both, with out-of-fold scores.",
     )
     train_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Share of the training part. Default: 0.8 of a committee, else 0.7."
@@ -101,45 +100,42 @@ class PredictorFields(
     )
     refit_every: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Learned examples between two refits. Default: 250, and of a committee "
-        "up to 2000, as long as newer models are no better.",
+        description="Learned examples between two refits. Default: 250, of a committee up to "
+        "2000 while newer models are no better.",
     )
     refit_lag: int | None = Field(
         None,
         ge=0,
         description="Learned examples between the start of a refit and its effect; default "
-        "refit_every - 1 (249), which gives a background refit the most time.",
+        "refit_every - 1.",
     )
 
     maps: tuple[MapName, ...] = Field(
         ("platt", "isotonic", "binning"),
-        description="Published probability maps; 'mixed' weighs them by their past "
-        "probabilities of the labels, without guarantee.",
+        description="Published probability maps; 'mixed' weights them by past probabilities of "
+        "the labels.",
     )
     map_data: Literal["calibration", "training"] = Field(
         "calibration", description="Scores the maps are fitted on ('training' as in the paper)."
     )
     taxonomy: TaxonomyName | None = Field(
         None,
-        description="How examples get the categories of the Venn predictor. Default: "
-        "'class' for a single machine; for a committee 'venn-abers' with two "
-        "known classes, else 'class-rank'.",
+        description="Categories of the Venn predictor. Default: 'class' for a single machine; "
+        "for a committee 'venn-abers' with two known classes, else 'class-rank'.",
     )
     interval_level: float | None = Field(
         0.9,
         gt=0,
         lt=1,
-        description="Nominal coverage of the headline's interval, for the frequency of a "
-        "class at probabilities like this; none takes the hull of the Venn "
-        "predictor.",
+        description="Nominal coverage of the headline's interval; none takes the hull of the "
+        "Venn predictor.",
     )
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
     semantics: int = Field(
         SEMANTICS,
-        description="Rules by which answers are computed, raised with each change of a "
-        "byte. A feed keeps its own.",
+        description="Rules by which answers are computed. A feed keeps its own.",
     )
 
     @model_validator(mode="after")

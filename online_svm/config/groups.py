@@ -23,14 +23,12 @@ class MachineConfig(Settings):
 
     learner: Literal["svc", "psvm"] = Field(
         "svc",
-        description="The machine that scores: the SVM, or the P-SVM, which also learns from"
-        " probabilities.",
+        description="The SVM, or the P-SVM, which also learns from probabilities.",
     )
     committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
         None,
-        description="One machine, or several, weighted by how well each predicted. Default:"
-        " 'default' with learner = 'svc', split = 'interleaved' and kernel = "
-        "'rbf', else 'single'.",
+        description="One machine, or several, weighted by how well each predicted. Default: "
+        "'default', but 'single' with another learner, split or kernel.",
     )
     kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
@@ -69,17 +67,16 @@ class ScoreConfig(Settings):
     scores: Literal["probability", "margin"] | None = Field(
         None,
         exclude_if=is_unset,
-        description="Each example may carry `score`, the output of another model, to be "
-        "calibrated: a probability of the second class, or a margin; with more "
-        "classes one number a class. Needs `classes`.",
+        description="Examples carry `score`, the output of another model: a probability of the "
+        "second class, or a margin; with more classes one number a class. Needs "
+        "`classes`.",
     )
     score_use: ScoreUse | None = Field(
         None,
         exclude_if=is_unset,
-        description="'alone': the answer is the calibrated score, features are ignored. "
-        "'member': the score joins the machines. 'watched': monitors test the "
-        "score, a probability, and answers do not use it. Default with "
-        "`scores`: 'alone'.",
+        description="'alone' (default): the answer is the calibrated score, features are "
+        "ignored. 'member': the score joins the machines. 'watched': monitors test "
+        "the score, a probability, and answers do not use it.",
     )
 
     @property
@@ -98,7 +95,7 @@ class MonitorConfig(Settings):
     """Settings of `MonitorSet`."""
 
     monitors: Literal["default", "off"] = Field(
-        "default", description="Sequential tests of the probabilities and the examples."
+        "default", description="Sequential tests of probabilities and examples."
     )
     tolerance: float = Field(
         0.02,
@@ -110,14 +107,13 @@ class MonitorConfig(Settings):
         0.01,
         ge=1e-9,
         le=0.5,
-        description="Probability that any monitor ever raises a false alarm, if labels come"
-        " with their examples.",
+        description="Probability of any false alarm ever, if labels come with their examples.",
     )
     on_drift: Literal["report", "refit", "reset"] = Field(
         "report",
-        description="What follows an alarm of calibration or exchangeability: a message; "
-        "refits from later examples, the first after 10; or these, without "
-        "answers of the old model. At most twice in 1,000 learned examples.",
+        description="What follows an alarm of calibration or exchangeability: a message; refits "
+        "from later examples, the first after 10; or these, without answers of the "
+        "old model. At most twice in 1,000 examples.",
     )
 
 
@@ -131,12 +127,12 @@ class WindowConfig(Settings):
 
     metrics_window: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
         1000,
-        description="Scored examples of the windowed figures in a report; none: no such figures.",
+        description="Scored examples of the windowed figures in a report; none: no figures.",
     )
     slices: tuple[SliceName, ...] = Field(
         (),
-        description="Names of text values in `s`, as country, with windowed figures of the "
-        "first 20 values and all others together. They are no features.",
+        description="Names of texts in `s`, as country, with windowed figures of the first 20 "
+        "values and the rest. They are no features.",
     )
 
     @model_validator(mode="after")
@@ -189,20 +185,18 @@ class DecisionConfig(Settings):
 
     costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
-        description="Cost of each action by true label; actions are labels, `review` by a "
-        "person, and others. Each answer has the action of least expected cost."
-        " Needs `classes`. As a:b=5,b:a=1,review=.4: b costs 5 if a is true, a "
-        "1 if b is, review .4, right labels nothing. Or JSON, or tables "
-        "[costs.a] of a file.",
+        description="Cost of each action by true label; actions are labels, `review`, and "
+        "others. Each answer has the action of least expected cost. Needs "
+        "`classes`. As a:b=5,b:a=1,review=.4: b costs 5 if a is true, review .4. Or "
+        "JSON, or tables [costs.a] of a file.",
     )
     promise: Annotated[dict[Promised, Rate] | None, AfterValidator(_whole_promise)] = Field(
         None,
         exclude_if=is_unset,
-        description="Largest error rate among decided cases, and the confidence that it "
-        "always holds: each answer has a label or `review` as action. Needs "
-        "`classes`. As error=.03,confidence=.95 (default). For two classes also"
-        " miss, the share of the second decided as the first, and false_alarm, "
-        "the reverse.",
+        description="Largest error rate among decided cases, and the confidence that it always "
+        "holds: each answer has a label or `review` as action. Needs `classes`. As "
+        "error=.03,confidence=.95 (default). For two classes also miss, the share "
+        "of the second decided as the first, and false_alarm, the reverse.",
     )
 
     @model_validator(mode="after")
@@ -284,38 +278,35 @@ class LabelConfig(Settings):
 
     horizon: Horizon = Field(
         0,
-        description="How long a label may take: further accepted examples, as 500, or a "
-        "time (s, m, h, d), as 30m, by the field `time`. 0: a label comes with "
-        "its example.",
+        description="How long a label may take: accepted examples, as 500, or a time (s, m, h, "
+        "d) by the field `time`, as 30m. 0: a label comes with its example.",
     )
     maturity: Literal["horizon", "arrival"] = Field(
         "horizon",
-        description="When an example is scored and learned: after its horizon, whether its "
-        "label was early or late; or when its label comes, which favours early "
-        "labels.",
+        description="When an example is scored and learned: after its horizon, or when its "
+        "label comes, which favours early labels.",
     )
     max_pending: int = Field(
         100_000,
         ge=1,
         le=10_000_000,
-        description="Answered examples that wait to be learned; beyond it the oldest is "
-        "learned, or dropped if it has no label. As many ids of learned ones "
-        "are remembered, to correct labels.",
+        description="Answered examples that wait; beyond it the oldest is learned, or dropped "
+        "without a label. As many ids of learned ones are kept, to correct labels.",
     )
 
     given_answers: bool = Field(
         False,
-        description="Whether an example may carry `a`, an answer given before its label "
-        "came, which is scored instead of the worker's.",
+        description="Whether an example may carry `a`, an earlier answer, which is scored "
+        "instead of the worker's.",
     )
 
     label_budget: Annotated[float, Field(ge=1e-4, le=1)] | None = Field(
         None,
         exclude_if=is_unset,
-        description="Share of the answers whose labels are bought, as .05. Each answer says"
-        " whether its label is wanted, by chance, and with which probability. "
-        "Figures use wanted labels alone, weighted by the inverse probability, "
-        "so they hold for all examples. Needs a horizon.",
+        description="Share of the answers whose labels are bought, as .05. Each answer says "
+        "whether its label is wanted, by chance, and with which probability. "
+        "Figures weight wanted labels, so they hold for all examples. Needs a "
+        "horizon.",
     )
 
     @property

@@ -19,7 +19,7 @@ class Moved(StrictRecord):
     """A feature whose recent mean shifted."""
 
     feature: Annotated[str | int, doc("Name, or number from 0 on.")]
-    shift: Annotated[float, doc("Shift of its mean in standard deviations.")]
+    shift: Annotated[float, doc("In standard deviations.")]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -52,18 +52,18 @@ deviations'
     ]
     name: Annotated[str | None, doc("Name of that part.")]
     monitor: Annotated[str, doc("Name of the test.")]
-    log_wealth: Annotated[float, doc("Evidence: natural log of the wealth.")]
+    log_wealth: Annotated[float, doc("Natural log of the wealth.")]
     threshold: Annotated[float, doc("`log_wealth` at which the test alarms.")]
-    since: Annotated[Count, doc("Learned examples when the test began.")]
+    since: Annotated[Count, doc("`n` when the test began.")]
     estimate: Annotated[float | None, doc("Mean of y - p since then.")] = None
-    lower: Annotated[float | None, doc("Lower end of its confidence sequence.")] = None
-    upper: Annotated[float | None, doc("Upper end.")] = None
+    lower: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
+    upper: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
     action: Annotated[
         AlarmAction, doc("What [`on_drift`](monitoring.md#what-follows-an-alarm) did.")
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        doc("Of exchangeability: the three features that shifted most. Descriptive."),
+        doc("Of exchangeability: the three features that shifted most."),
     ] = ()
 
     @classmethod

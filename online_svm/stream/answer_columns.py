@@ -87,46 +87,43 @@ class Column:
 COLUMNS = (
     Column("n", "count", Count, "Examples learned before this entry."),
     Column("label", "label", str | None,
-        "The most probable label; null for unseen labels."),
+        "The most probable label; null for unseen ones."),
     Column("lower", "own", Probability,
-        "Lower end of its interval.", unknown=0.0),
-    Column("upper", "own", Probability, "Upper end.", unknown=1.0),
+        "Ends of its interval.", unknown=0.0),
+    Column("upper", "own", Probability, "Ends of its interval.", unknown=1.0),
     Column("probability", "own", Probability | None, "Probability of `label`.",
         source=("point",)),
     Column("action", "action", str | None,
         ("With `costs`, after warm-up: the action of least expected cost. With "
         "`promise`: the label or `review`."), source=("action", "actions")),
     Column("expected_cost", "cost", float | None,
-        "With `costs`: its expected cost, with the price of `review`."),
+        "Its expected cost, with the price of `review`."),
     Column("label_wanted", "wanted", bool | None,
         "With `label_budget`: whether to buy the label.",
         source=("label_draw",)),
     Column("label_probability", "share", Probability | None,
         "Probability of that, 1/k: the label stands for k examples."),
     Column("method", "constant", str | None,
-        ("Source of `probabilities`: `experts` (a committee, and while warming) "
-        "or `venn` (a single machine, or a given `taxonomy` with two classes). "
-        "Semantics 4 and 5: `venn-abers-mixed`, or `joint` for more classes.")),
+        ("Source of `probabilities`: `experts`, or `venn` of a single machine, or with a given "
+         "`taxonomy` and two classes. Semantics 4 and 5: `venn-abers-mixed`, or `joint` for "
+         "more classes.")),
     Column("interval_level", "constant", Probability | None,
         "Nominal coverage of [`intervals`](measured.md#intervals); null if they equal `venn`."),
     Column("classes", "constant", list[str | None],
-        "The labels, sorted: the order of all lists. A last null is for unseen labels."),
+        "The sorted labels, the order of all lists; a last null is for unseen ones."),
     Column("probabilities", "list", list[Probability], "Probability of each class.",
         source=("point",), unknown=()),
     Column("intervals", "pairs", list[Interval],
         "Interval of each class, around the probability.", source=("lower", "upper"),
         unknown=()),
     Column("venn", "pairs", list[Interval],
-        "Smallest and largest probability by the Venn predictor.",
+        "Hull of the Venn predictor.",
         source=("venn_lower", "venn_upper"), unknown=()),
     Column("maps", "lists_by_map", dict[str, list[Probability]],
-        ("Probability of each class by each published map, without guarantee. "
-        "`implied` is a heuristic for more than two classes; `psvm` is of that "
-        "learner; `mixed` is a mean, weighted by past probabilities of the "
-        "labels.")),
+        ("Probability of each class by each published map, and by the learner `psvm`. `implied` "
+         "is a heuristic for more than two classes.")),
     Column("map_intervals", "pairs_by_map", dict[str, list[Interval]] | None,
-        ("Interval of each class by each map that has one: belief and "
-        "plausibility, or the Venn-Abers pair.")),
+        ("Of maps that have them: belief and plausibility, or the Venn-Abers pair.")),
     Column("scores", "list", list[float],
         "Decision values: one for two classes, positive for `classes[1]`; else one a class.",
         unknown=()),
@@ -136,12 +133,13 @@ COLUMNS = (
     Column("category_size", "count", Count, "Calibration examples in it."),
     Column("imputed", "optional", Count | None,
         "Named features that are missing or of another kind."),
-    Column("model", "constant", Count, "Version of the machines: increases with each refit."),
-    Column("calibration", "constant", Count, "Version of the probability maps."),
-    Column("taxonomy", "constant", Count, "Version of the taxonomy."),
+    Column("model", "constant", Count, "Versions of machines, probability maps and taxonomy."),
+    Column("calibration", "constant", Count, "Versions of machines, probability maps and "
+                                             "taxonomy."),
+    Column("taxonomy", "constant", Count, "Versions of machines, probability maps and taxonomy."),
     Column("guarantee", "constant", Guarantee,
         "[Guarantee](guarantees.md#what-guarantee-means) of `venn` alone."),
     Column("reason", "constant", str | None,
-        "Why it is not `exact`; with `on_drift`, the probability of a false alarm."),
+        "Why it is not `exact`."),
 )  # fmt: skip
 """All columns of the predictor; the service adds version, status, producer's id and `seq`."""

@@ -18,14 +18,16 @@ Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed labe
 class LabelCounts(StrictRecord):
     """Counts since the feed began; `pending` and `unlabelled` are present numbers."""
 
-    pending: Annotated[Count, doc("Answered examples that are not learned yet.")] = 0
-    unlabelled: Annotated[Count, doc("Pending examples without a label.")] = 0
+    pending: Annotated[Count, doc("Answered examples not learned yet; those without a label.")] = 0
+    unlabelled: Annotated[
+        Count, doc("Answered examples not learned yet; those without a label.")
+    ] = 0
     late: Annotated[Count, doc("Labels after their example.")] = 0
     repeated: Annotated[Count, doc("Labels sent again.")] = 0
     corrected: Annotated[Count, doc("Labels that replaced another.")] = 0
     censored: Annotated[Count, doc("Examples whose horizon passed without label.")] = 0
     dropped: Annotated[Count, doc("Examples beyond `max_pending`.")] = 0
-    early: Annotated[Count, doc("Labels before their example, which are rejected.")] = 0
+    early: Annotated[Count, doc("Rejected labels, sent before their example.")] = 0
     backwards: Annotated[Count, doc("Examples whose `time` goes back.")] = 0
 
     def copy(self) -> Self:
@@ -51,7 +53,7 @@ _Positive = Annotated[float, Field(ge=0)]
 _LogLoss = Annotated[float | None, doc("Mean of -ln p(true label), p at least 1e-6.")]
 _Brier = Annotated[
     float | None,
-    doc("Mean of (p - y)^2; for more than two, or undeclared, classes the sum over all."),
+    doc("Mean of (p - y)^2; unless two classes are declared, summed over all."),
 ]
 
 
@@ -61,59 +63,54 @@ class ReliabilityBin(StrictRecord):
 
     count: Annotated[int, Field(ge=1, description="Number of examples.")]
     probability: Annotated[Probability, doc("Mean probability.")]
-    frequency: Annotated[Probability, doc("Share of examples in which the event happened.")]
+    frequency: Annotated[Probability, doc("Share in which the event happened.")]
     lower: Annotated[
         Probability,
-        doc(
-            "Lower end of the band that holds the frequency in 90 % of samples if "
-            "probabilities are right."
-        ),
+        doc("Band that holds 90 % of frequencies if probabilities are right."),
     ]
-    upper: Annotated[Probability, doc("Upper end.")]
+    upper: Annotated[
+        Probability, doc("Band that holds 90 % of frequencies if probabilities are right.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowScores(StrictRecord):
-    """Scores of the headline over some examples; all but the count are null without examples."""
+    """Scores of the headline; all but the count are null without examples."""
 
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
-    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    lower: Annotated[Probability | None, doc("Mean ends.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper end.")]
+    upper: Annotated[Probability | None, doc("Mean ends.")]
     z: Annotated[float | None, doc(f"`accuracy` minus `probability`, {_Z}")]
     log_loss: _LogLoss
     brier: _Brier
     miscalibration: Annotated[
         float | None,
-        doc(
-            "Gain by isotonic recalibration. `brier` = `miscalibration` - "
-            "`discrimination` + `uncertainty`."
-        ),
+        doc("Gain by isotonic recalibration. `brier` = this - `discrimination` + `uncertainty`."),
     ]
     discrimination: Annotated[
         float | None, doc("Gain of recalibrated probabilities over the constant frequency.")
     ]
-    uncertainty: Annotated[float | None, doc("Brier score of the constant frequency.")]
+    uncertainty: Annotated[float | None, doc("Brier score of that frequency.")]
     calibration_error: Annotated[
         float | None,
         doc(
-            "Root mean squared difference of frequency and probability in 15 bins, "
-            "less chance; of the second of two classes, else of the predicted "
-            "label."
+            "Root mean squared difference of frequency and probability in 15 bins, less chance, "
+            "of the second of two classes or of the predicted label."
         ),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores(StrictRecord):
-    """The same scores, with decreasing weights of earlier examples; the last has weight 1."""
+    """The same scores; the last example has weight 1, earlier ones less."""
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
-    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    lower: Annotated[Probability | None, doc("Mean ends.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper end.")]
+    upper: Annotated[Probability | None, doc("Mean ends.")]
     log_loss: _LogLoss
     brier: _Brier
 
@@ -126,7 +123,7 @@ class ClassFigures(StrictRecord):
     examples: Annotated[Count, doc("Examples with this label.")]
     frequency: Annotated[Probability, doc("Their share.")]
     probability: Annotated[_Positive, doc("Mean probability.")]
-    z: Annotated[float | None, doc(f"`frequency` minus `probability`, {_Z}")]
+    z: Annotated[float | None, doc("The same of `frequency` minus `probability`.")]
     brier: Annotated[_Positive, doc("Mean of (p - y)^2.")]
     miscalibration: Annotated[_Positive, doc("Of this class.")]
     discrimination: Annotated[_Positive, doc("Of this class.")]
@@ -147,7 +144,7 @@ class SliceScores(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class Descriptive(StrictRecord):
-    """Statistics of the window, for the event of `calibration_error`.
+    """Statistics for the event of `calibration_error`.
 
     They are no tests, because the window is evaluated repeatedly.
     """
@@ -155,13 +152,13 @@ class Descriptive(StrictRecord):
     spiegelhalter_z: Annotated[
         float | None,
         doc(
-            "Excess of the Brier score in standard deviations; positive if "
-            "probabilities are too extreme."
+            "Excess of the Brier score in standard deviations; positive for too extreme "
+            "probabilities."
         ),
     ]
     kolmogorov_smirnov: Annotated[
         _Positive,
-        doc("Maximum over q of |sum of y - p over p <= q|, divided by the number of examples."),
+        doc("Maximum over q of |mean of (y - p) 1(p <= q)|."),
     ]
     kuiper: Annotated[_Positive, doc("The same over all ranges of p.")]
     integrated_calibration_index: Annotated[
@@ -175,11 +172,11 @@ class WindowedReport(StrictRecord):
 
     window: Annotated[int, Field(ge=1, description="`metrics_window`.")]
     overall: Annotated[WindowScores, doc("Over the window.")]
-    weighted: Annotated[WeightedScores, doc("Over all examples, exponentially weighted.")]
+    weighted: Annotated[WeightedScores, doc("Over all examples, with decreasing weights.")]
     reliability: Annotated[list[ReliabilityBin], doc("A reliability diagram.")]
     classes: Annotated[
         list[ClassFigures],
-        doc("Each class; of more than 32 those with the largest |`z`|."),
+        doc("Of more than 32 those with the largest |`z`|."),
     ]
     slices: Annotated[dict[str, list[SliceScores]], doc("The values of each slice.")]
     descriptive: Annotated[Descriptive | None, doc("Further statistics.")]
@@ -187,18 +184,18 @@ class WindowedReport(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class LabelReport(StrictRecord):
-    """Accuracy of a choice of label, and its announced probability and interval.
+    """Accuracy of a choice of label, and what was announced for it.
 
     All are null before the first scored example; the ends are null for a map.
     """
 
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]
-    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    lower: Annotated[Probability | None, doc("Mean ends.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper end.")]
+    upper: Annotated[Probability | None, doc("Mean ends.")]
     paper_p: Annotated[
         Probability | None,
-        doc("Two-sided p-value of the hits, as in the papers."),
+        doc("Two-sided p-value of the hits."),
     ]
 
 
@@ -217,9 +214,9 @@ class MethodReport(StrictRecord):
 class MeanBounds(StrictRecord):
     """Bounds on a mean once all missing labels have arrived."""
 
-    lower: Annotated[float, doc("Smallest possible value.")]
+    lower: Annotated[float, doc("Smallest and largest possible value.")]
     estimate: Annotated[float, doc("Expected value if probabilities are right.")]
-    upper: Annotated[float, doc("Largest possible value.")]
+    upper: Annotated[float, doc("Smallest and largest possible value.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,29 +231,33 @@ class LateLabelReport(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class LabelBudgetReport(StrictRecord):
-    """Wanted labels, with a `label_budget`.
+    """Wanted labels.
 
-    It weights the figures: a wanted label counts for the examples it stands for, others for none.
-    `scored` counts labels, the counts of classes and slices count examples.
+    In the figures a wanted label counts for the examples it stands for, others for none. `scored`
+    counts labels, the counts of classes and slices count examples.
     """
 
     probability: Annotated[Probability | None, doc("Mean probability of wanting a label.")]
-    wanted: Annotated[Count, doc("Answers whose label was wanted.")]
-    labelled: Annotated[Count, doc("Of these, learned with a label.")]
-    missing: Annotated[
-        Count, doc("Of these, given up without one; the figures hold for the others.")
+    wanted: Annotated[
+        Count, doc("Answers whose label was wanted; those learned with it, and given up without.")
     ]
-    unasked: Annotated[Count, doc("Unwanted labels; they are in no figure.")]
+    labelled: Annotated[
+        Count, doc("Answers whose label was wanted; those learned with it, and given up without.")
+    ]
+    missing: Annotated[
+        Count, doc("Answers whose label was wanted; those learned with it, and given up without.")
+    ]
+    unasked: Annotated[Count, doc("Unwanted labels.")]
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport(StrictRecord):
-    """Mean cost of a scored example, with `costs`; null before the first."""
+    """Mean cost of a scored example; null before the first."""
 
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
     mean: Annotated[float | None, doc("Mean cost of the actions taken.")]
-    by_label: Annotated[float | None, doc("Mean cost if the most probable label were the action.")]
-    always: Annotated[dict[str, float | None], doc("Mean cost if it were always this action.")]
+    by_label: Annotated[float | None, doc("The same if the most probable label were the action.")]
+    always: Annotated[dict[str, float | None], doc("The same if it were always this action.")]
     taken: Annotated[dict[str, Count], doc("Answers with each action.")]
 
 
@@ -268,20 +269,20 @@ class PromiseReport(StrictRecord):
     withdrawn: Annotated[str | None, doc("Why it cannot hold now.")]
     thresholds: Annotated[
         dict[str, Probability],
-        doc("Probability from which a label is decided; without one it is reviewed."),
+        doc("Probability from which a label is decided, if any."),
     ]
     bounds: Annotated[
         dict[str, Probability],
         doc("Upper confidence bound of each promised rate there."),
     ]
-    decided_share: Annotated[Probability, doc("Share of recent examples that are decided.")]
-    labels: Annotated[Count, doc("Labels since the last alarm, which count.")]
+    decided_share: Annotated[Probability, doc("Decided share of recent examples.")]
+    labels: Annotated[Count, doc("Labels since the last alarm.")]
     labels_needed: Annotated[
         Count | None,
-        doc("Further labels needed at these error rates; null if no threshold will do."),
+        doc("Further labels needed at these error rates; null if no number will do."),
     ]
-    answered: Annotated[Count, doc("Answers of a model so far.")]
-    decided: Annotated[Count, doc("Of these, the decided ones.")]
+    answered: Annotated[Count, doc("Answers of a model so far, and those decided.")]
+    decided: Annotated[Count, doc("Answers of a model so far, and those decided.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,14 +292,14 @@ class MonitorsReport(StrictRecord):
     alarms: Annotated[Count, doc("Alarms so far.")]
     open: Annotated[
         tuple[Alarm, ...],
-        doc("[Open](monitoring.md#what-follows-an-alarm) alarms, the newest of each test."),
+        doc("[Open](monitoring.md#what-follows-an-alarm) alarms, one a test."),
     ]
     tests: Annotated[
         list[dict[str, Any]],
         doc(
-            "The tests closest to an alarm, with fields of an alarm; the number of "
-            "`alarms`; `deviation`, the mean of y - p with its confidence sequence;"
-            " for a slice `off`, at a false discovery rate of 5 %."
+            "The tests closest to an alarm, with fields of an alarm, the number of `alarms`, "
+            "`deviation` (the mean of y - p and its confidence sequence) and for a slice `off`, "
+            "at a false discovery rate of 5 %."
         ),
     ]
 
@@ -313,7 +314,7 @@ class FeatureReport(StrictRecord):
     ]
     missing: Annotated[
         Probability,
-        doc("Share of training examples without it, or with another kind."),
+        doc("Share of training examples without it, or of another kind."),
     ]
 
 
@@ -326,14 +327,12 @@ class ValidityReport:
     headline: Annotated[MethodReport, doc("`probabilities` and `intervals`.")]
     venn: Annotated[MethodReport, doc("The Venn predictor.")]
     maps: Annotated[dict[str, MethodReport], doc("Each published map.")]
-    windowed: Annotated[
-        WindowedReport | None, doc("The last scored examples, with `metrics_window`.")
-    ] = None
-    monitors: Annotated[MonitorsReport | None, doc("State of the monitors.")] = None
-    labels: Annotated[LateLabelReport | None, doc("Delayed labels, with a `horizon`.")] = None
-    costs: Annotated[CostReport | None, doc("Costs of decisions, with `costs`.")] = None
+    windowed: Annotated[WindowedReport | None, doc("With `metrics_window`.")] = None
+    monitors: Annotated[MonitorsReport | None, doc("Unless `monitors` is off.")] = None
+    labels: Annotated[LateLabelReport | None, doc("With a `horizon`.")] = None
+    costs: Annotated[CostReport | None, doc("With `costs`.")] = None
     features: Annotated[dict[str, FeatureReport] | None, doc("The first 256 named features.")] = (
         None
     )
-    budget: Annotated[LabelBudgetReport | None, doc("Wanted labels, with a `label_budget`.")] = None
-    promise: Annotated[PromiseReport | None, doc("The promised error rate, with `promise`.")] = None
+    budget: Annotated[LabelBudgetReport | None, doc("With a `label_budget`.")] = None
+    promise: Annotated[PromiseReport | None, doc("With `promise`.")] = None

@@ -19,9 +19,8 @@ class RetentionSettings(BaseModel):
 
     keep_input: bool = Field(
         False,
-        description="Keep all input, for fork and verify; else snapshots trim what is older"
-        " than the window. Later starts keep it, until one has "
-        "`--no-keep-input`.",
+        description="Keep all input, for fork and verify, until a start has `--no-keep-input`; "
+        "else snapshots trim what is older than the window.",
     )
     retain_out: int = Field(
         1_000_000, ge=1, description="Approximate number of entries kept in `out`."
@@ -33,6 +32,6 @@ class RetentionSettings(BaseModel):
     )
     downstream: Policy = Field(
         "trim",
-        description="Answers beyond what is kept: `trim` them, or `block` the feed until the "
+        description="Answers beyond what is kept: trim them, or block the feed until the "
         "consumer group `downstream` of `out` has acknowledged them.",
     )

@@ -46,20 +46,18 @@ class Limits(BaseModel):
     max_classes: int | None = Field(
         100,
         ge=2,
-        description="Labels of a feed that declares none; further ones are rejected. none: "
-        "no limit.",
+        description="Labels of a feed that declares none. none: no limit.",
     )
     dedupe_window: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="Number of producers' ids to remember. An entry that repeats one is "
-        "answered `duplicate` and not learned.",
+        description="Producers' ids to remember. An entry that repeats one is answered "
+        "`duplicate` and not learned.",
     )
     payload: Payload = Field(
         "full",
-        description="Form of an answer: `full`, or `compact`, a sixth of the bytes: six "
-        "decimals, no maps.",
+        description="Form of an answer; `compact` has a sixth of the bytes: six decimals, no maps.",
     )
 
 
@@ -87,10 +85,10 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         None, description="URL of Redis. Default: the embedded server of this user."
     )
     redis_password_file: Path | None = Field(
-        None, description="File with the password of the user in the URL."
+        None, description="File with the password of the user."
     )
     redis_sentinel_password_file: Path | None = Field(
-        None, description="File with the password of the sentinels of a redis+sentinel:// URL."
+        None, description="File with the password of the sentinels."
     )
     redis_ca_file: Path | None = Field(
         None, description="CA certificates (PEM) of a rediss:// server."
@@ -101,7 +99,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     redis_key_file: Path | None = Field(None, description="Private key (PEM) of that certificate.")
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
     wait_redis: float = Field(
-        0.0, ge=0, le=86_400, description="Seconds to wait at start for Redis."
+        0.0, ge=0, le=86_400, description="Seconds to wait for Redis at start."
     )
     wait_replicas: int = Field(
         0,
@@ -112,46 +110,45 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     publish_every: int = Field(
         0,
         ge=0,
-        description="Learned examples between two states for scorers; each new model is "
-        "published, too. 0: none.",
+        description="Learned examples between two states for scorers, besides each new model. "
+        "0: none.",
     )
     refit_processes: int | None = Field(
         None,
         ge=1,
         le=64,
-        description="Processes that compute the refits of all feeds; default: one less than cores.",
+        description="Processes that compute refits; default: one less than cores.",
     )
     refit_memory: int = Field(
         REFIT_MEMORY,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes that the machines of all feeds of a process may take. Beyond it "
-        "those refitted longest ago are rebuilt at their next refit.",
+        description="Bytes of the machines of all feeds. Beyond it those refitted longest ago "
+        "are rebuilt at their next refit.",
     )
     replay_budget: int = Field(
         REPLAY_BUDGET,
         ge=1,
-        description="Entries, about, that the feeds of a process replay after a kill; of "
-        "one feed 10,000 at most. Beyond it the feed whose snapshot lacks the "
-        "most writes one.",
+        description="Entries, about, that the feeds of a process replay after a kill; of one "
+        "feed 10,000 at most. Beyond it feeds write snapshots.",
     )
     max_feeds: int = Field(
         1000,
         ge=1,
         le=100_000,
-        description="Largest number of feeds in a process with patterns or several names.",
+        description="Most feeds of a process with patterns or several names.",
     )
     lease: float = Field(
-        5.0, ge=0.5, le=3600, description="Seconds that a lease lasts if it is not renewed."
+        5.0, ge=0.5, le=3600, description="Seconds that a lease lasts unless renewed."
     )
     metrics: str | None = Field(
         None,
-        description="Address that serves /metrics for Prometheus, /livez and /readyz: a port of "
-        "this machine, or host:port.",
+        description="Port of this machine, or host:port, that serves /metrics for Prometheus, "
+        "/livez and /readyz.",
     )
     alarm_url: SecretStr | None = Field(
         None,
-        description="http:// or https:// address to which incidents are posted, at least once.",
+        description="http:// or https:// address to which incidents are posted.",
     )
     alarm_secret: SecretStr | None = Field(
         None, description="Key of the HMAC-SHA256 signature of posts."

@@ -24,34 +24,34 @@ _DETAIL = 1000  # characters
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent.",
-    "unparsable": "`x` is no JSON array or object, `p` no number, or text is not UTF-8.",
+    "unparsable": "`x` is no JSON array or object, `p` no number, or text not UTF-8.",
     "not_finite": "A feature or `p` is NaN, infinite or too large.",
     "out_of_range": "A feature is subnormal or beyond 1e100, or `p` not in [0, 1].",
-    "dimension": "The wrong number of features, or of bytes in `xb`.",
-    "unknown_feature": "A feature that the feed does not have.",
+    "dimension": "Wrong number of features, or of bytes in `xb`.",
+    "unknown_feature": "The feed does not have this feature.",
     "missing_feature": "A feature of the feed is absent or null.",
-    "label": "`y` is empty, too long, not declared, or no integer though `labels` asks for one.",
+    "label": "`y` is empty, too long, not declared, or no integer, which `labels` asks for.",
     "too_many_classes": "A label beyond `max_classes`.",
-    "unknown_field": "A field that is not in the schema.",
-    "duplicate_field": "A field or feature is sent twice; or both `x` and `xb`, or `y` and `p`.",
+    "unknown_field": "The schema has no such field.",
+    "duplicate_field": "A field or feature twice; or `x` and `xb`, or `y` and `p`.",
     "too_large": "Beyond the [bounds](operate.md#bounds-of-the-input).",
-    "slice": "`s` is no JSON object of text, or has an unknown slice or more than 64 characters.",
+    "slice": "`s` is no JSON object of text, or has an unknown slice or long text.",
     "label_entry": "An entry with `for` that lacks `y`, or has fields of an example.",
     "unknown_id": "A label for an unknown, forgotten or later id.",
-    "after_horizon": "A label for an example whose horizon has passed, or that was dropped.",
-    "after_window": "A label for an example that has left the window.",
-    "conflict": "A label for an example with `p`; or a waiting id with other features.",
-    "time": "`time` is needed and absent, or not milliseconds up to the year 9999.",
+    "after_horizon": "A label whose example was dropped, or is beyond the horizon.",
+    "after_window": "A label whose example has left the window.",
+    "conflict": "A label for an example with `p`; a waiting id with other features.",
+    "time": "`time` is absent, or not milliseconds up to the year 9999.",
     "answer": "`a` is no answer with the declared classes, or `y` is absent.",
-    "unsupported": "A type of feature that is not supported, a field whose setting is off (`for` "
-    "without `horizon`, `s` without `slices`, ...), or `c`, which is reserved.",
+    "unsupported": "An unsupported type of feature; the reserved `c`; or a field whose setting "
+    "is off, as `for` without `horizon`.",
 }
 
 JOIN_CODES: dict[str, str] = {
     "no_id": "An answer of a source has no id, or repeats one.",
     "unmatched": "A source has no answer to the id within the window.",
     "no_answer": "Every source rejected the example.",
-    "label": "The sources carry different labels; none is learned.",
+    "label": "The sources have different labels.",
 }
 """Further reason codes, of a combination."""
 
@@ -67,13 +67,13 @@ EVENT_CODES: dict[EventCode, str] = {
     "began": "A worker begins to answer.",
     "stopped": "It stopped in order.",
     "failed": "It ended with the error in `detail`.",
-    "position_read_again": "Redis lost writes, or the input changed; it went back to its commit.",
+    "position_read_again": "Redis lost writes, or the input changed: back to the commit.",
     "snapshot_not_kept": "A snapshot could not be kept.",
     "snapshot_unusable": "A snapshot is damaged or gone; another is used.",
     "input_uncounted": "Entries may have been deleted unread.",
     "input_ended": "The input reached the last possible ID.",
-    "retention": "A start changed how much of the feed is kept.",
-    "acknowledged": "A person has seen the alarms in `alarm`.",
+    "retention": "A start changed what is kept.",
+    "acknowledged": "A person has seen `alarm`.",
     "silenced": "No alarm is posted before `until`.",
     "note": "A person noted `detail`.",
 }

@@ -78,11 +78,10 @@ class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
     status: Status = doc(
-        "`warming` until a model exists: the fields of machines are null or "
-        "empty. Before a class is known, and in semantics 4 and 5, so are label"
-        " and probabilities."
+        "`warming` until a model exists: fields of machines are null or empty. Before a class "
+        "is known, and in semantics 4 and 5, so are label and probabilities."
     )
-    id: str | None = optional("The producer's id, if it sent one.")
+    id: str | None = optional("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
 
 
@@ -104,7 +103,7 @@ PredictionMessage = create_model(
     **fields_of(COLUMNS),
     traceparent=(
         str | None,
-        optional("[Trace context](http.md#trace-context) of the entry; the answer repeats it."),
+        optional("[Trace context](http.md#trace-context)."),
     ),
 )
 
@@ -113,43 +112,38 @@ _OF_COLUMN = {column.name: column.description for column in COLUMNS}
 
 
 class CompactMessage(Versioned):
-    """The same answer in the compact form, of a feed with `payload = "compact"`.
+    """The same answer with `payload = "compact"`, except while warming.
 
-    Only such an answer has `c`; answers while warming have the full form.
     `workers.message.compact.parse` returns the fields of a full answer.
     """
 
-    id: str | None = optional("The producer's id, if it sent one.")
+    id: str | None = optional("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     imputed: int | None = optional(_OF_COLUMN["imputed"], ge=0)
-    c: list[Any] = doc("The values below, in that order.")
+    c: list[Any] = doc("The values below.")
     action: str | None = optional(_OF_COLUMN["action"])
     expected_cost: float | None = optional(_OF_COLUMN["expected_cost"])
     label_wanted: bool | None = optional(_OF_COLUMN["label_wanted"])
     label_probability: Probability | None = optional(_OF_COLUMN["label_probability"])
-    traceparent: str | None = optional(
-        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
-    )
+    traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
 class RejectedMessage(Versioned):
-    """Answer to an input entry that could not be used. It changed nothing else.
+    """Answer to an unusable input entry, which changes nothing else.
 
-    `tail`, `export`, the page and the gateway add `reason`, the sentence of the case. A feed of
-    semantics 4 stores `reason` instead of `about`.
+    `tail`, `export`, the page and the gateway add `reason`, the sentence of the case. Semantics 4
+    stores `reason` instead of `about`.
     """
 
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
-    id: str | None = optional("The producer's id, if it sent one.")
+    id: str | None = optional("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     code: str = doc("[Reason code](#reason-codes).")
     about: dict[str, Any] = doc(
         "`case`, the name of a [case](#cases-of-rejections), and its parameters."
     )
-    traceparent: str | None = optional(
-        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
-    )
+    traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
 class DuplicateMessage(Versioned):
@@ -159,53 +153,40 @@ class DuplicateMessage(Versioned):
     """
 
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
-    id: str = doc("The producer's id, if it sent one.")
+    id: str = doc("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     first: int = Field(ge=0, description="`seq` of the first answer to the id.")
-    traceparent: str | None = optional(
-        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
-    )
+    traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
 class LabelMessage(Versioned):
-    """Answer to a label entry, or to a waiting example that is sent again with its label.
-
-    Only with a `horizon`.
-    """
+    """Answer to a label entry, or to a waiting example that is sent again with its label."""
 
     status: Literal["label"] = Field("label", description="Always `label`.")
-    id: str | None = optional("The producer's id, if it sent one.")
+    id: str | None = optional("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     example: str = doc("Id of the example.")
     label: str = doc("Its label.")
-    done: Done = doc(
-        "`repeated`: it had this label. `corrected`: it had another; the next "
-        "refit uses the new one, figures stay."
-    )
-    traceparent: str | None = optional(
-        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
-    )
+    done: Done = doc("`repeated`: it had this label. `corrected`: it had another; figures stay.")
+    traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
 class CombinedSource(Message):
-    """The answer of one source about the last class."""
+    """The answer of one source."""
 
-    belief: Probability = doc("Bel of the last class.")
-    plausibility: Probability = doc("Pl of the last class.")
+    belief: Probability = doc("Bel and Pl of the last class.")
+    plausibility: Probability = doc("Bel and Pl of the last class.")
 
 
 _COMBINED = {
-    "n": "Labels learned before this entry.",
-    "label": "The more probable label.",
-    "lower": "Bel of the label, or `probability` if that is less.",
-    "upper": "Pl of the label, or `probability` if that is more.",
+    "n": "Labels learned before.",
+    "lower": "Bel and Pl of the label, widened to `probability`.",
+    "upper": "Bel and Pl of the label, widened to `probability`.",
     "probability": "Recalibrated; pignistic before the first recalibration.",
     "method": "`pignistic`, then `platt` or `isotonic`.",
     "interval_level": "Always null.",
-    "probabilities": "The same of each class.",
-    "intervals": "Bounds like `lower` and `upper`.",
     "venn": "Bel and Pl of each class.",
     "maps": "`pignistic`: ignorance is shared equally.",
     "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)).",
@@ -216,7 +197,6 @@ _COMBINED = {
     "label_wanted": "Always absent.",
     "label_probability": "Always absent.",
     "model": "Always 0.",
-    "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",
     "guarantee": "Always `none`: the sources learned the same labels.",
 }
@@ -237,16 +217,15 @@ class CombinedHead(AnswerHead):
     """The fields before the columns in the answer of a combination."""
 
     status: Status = doc("`warming` while all sources are warming.")
-    seq: int = Field(ge=0, description="Answers of the first source before this one.")
+    seq: int = Field(ge=0, description="Answers of the first source before.")
 
 
 CombinedMessage = create_model(
     "CombinedMessage",
     __base__=CombinedHead,
-    __doc__="""Answer of a combination to one id, in the `out` of the feed that `combine` writes.
+    __doc__="""Answer of a combination to one id, under the entry ID of the first source's answer.
 
-    Its entry ID is the ID of the first source's answer. It has the fields of any answer; these
-    have another meaning.
+    It has the fields of a prediction; these have another meaning.
     """,
     **fields_of(
         replace(
@@ -260,62 +239,49 @@ CombinedMessage = create_model(
 
 
 class InputEntry(BaseModel):
-    """An entry of `in`: fields of a Redis stream entry, each of them text or bytes.
+    """An example has exactly one of `x` and `xb`, or with `scores` perhaps `score` alone.
 
-    An example has exactly one of `x` and `xb`; in a feed with `scores` it may have `score` alone.
     With a `horizon`, an entry with `for`, or with `id`, `y` and no features, is the label of an
-    earlier example. Any other field, or one sent twice, is rejected.
+    earlier example.
     """
 
     model_config = ConfigDict(extra="forbid", validate_by_name=True)
 
     x: str | None = optional(
-        'Features as JSON: an array of numbers, or an object of named cells, `{"age": 39}`.'
+        'Features as JSON: an array of numbers, or named cells, `{"age": 39}`.'
     )
     xb: bytes | None = optional("Features as little-endian 64-bit floats.")
-    y: str | None = optional(
-        "Label. Without it the example is only answered; with a `horizon` it may follow."
-    )
+    y: str | None = optional("Label. Without one the example is only answered.")
     p: str | None = optional(
-        "Instead of `y`, with the learner `psvm`: a probability of the second "
-        "class. It is learned, but not scored."
+        "Instead of `y`, with `psvm`: a probability of the second class. It is learned, but not "
+        "scored."
     )
-    id: str | None = optional("The producer's id, if it sent one.")
-    for_: str | None = optional(
-        "With a `horizon`: id of an earlier example, whose label is `y`.", alias="for"
-    )
+    id: str | None = optional("The producer's id.")
+    for_: str | None = optional("Id of an earlier example, whose label is `y`.", alias="for")
     time: str | None = optional(
-        "The producer's time in milliseconds. Required if the `horizon` counts time, else rejected."
+        "Time in milliseconds. Required if the `horizon` counts time, else rejected."
     )
     s: str | None = optional(
         'Values of the `slices`: `{"country": "DE"}`.',
     )
     score: str | None = optional(
-        "With `scores`, output of another model: a number for the second of two"
-        " classes, or JSON numbers of all, sorted or by name. Empty or null: "
-        "missing."
+        "With `scores`: a number for the second of two classes, or JSON numbers of all, sorted "
+        "or by name. Empty or null: missing."
     )
-    score_version: str | None = optional("Version of that model; each is calibrated separately.")
-    a: str | None = optional("With `given_answers`, a scorer's whole answer, to be scored instead.")
-    traceparent: str | None = optional(
-        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
-    )
+    score_version: str | None = optional("Version of its model; each is calibrated separately.")
+    a: str | None = optional("With `given_answers`: a scorer's answer, to be scored instead.")
+    traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
 class DeadLetter(BaseModel):
-    """An entry of `dlq`: a rejected input entry, as fields, under the same entry ID.
-
-    A feed of semantics 4 has `reason`, the sentence, instead of `about`.
-    """
+    """A rejected input entry, as fields, under the same entry ID."""
 
     model_config = ConfigDict(extra="forbid")
 
     code: str = doc("[Reason code](#reason-codes).")
     about: str = doc("`about` of the answer, as JSON.")
     size: int = Field(ge=0, description="Bytes of the entry.")
-    head: bytes = Field(
-        max_length=1024, description="Its fields as lines `name=value`, up to 1 KiB."
-    )
+    head: bytes = Field(max_length=1024, description="Its fields, `name=value`, up to 1 KiB.")
 
 
 def _fields_of(reported: type) -> dict[str, Any]:
@@ -332,8 +298,7 @@ _REPORT = _fields_of(ValidityReport)
 MetricsMessage = create_model(
     "MetricsMessage",
     __base__=Versioned,
-    __doc__="Validity, cumulative and recent, after every `metrics_every` learned examples."
-    "\n\nIts entry ID is the ID of the last input entry that it covers.",
+    __doc__="Validity after every `metrics_every` learned examples, under the last entry's ID.",
     n=_REPORT.pop("n"),
     seq=(int, Field(ge=0, description="Input entries before this one.")),
     **_REPORT,
@@ -348,10 +313,7 @@ class AlarmsMessage(Versioned):
 
 
 class EventMessage(Versioned):
-    """An operational event, best effort; the newest thousand or so are kept.
-
-    Redis gives the entry ID, which holds the time. Events are not part of the digest.
-    """
+    """An operational event, best effort; about a thousand are kept. The entry ID holds the time."""
 
     code: EventCode = doc("[Code](#codes-of-events).")
     writer: str = doc("The worker, or user and host of a person.")
@@ -368,7 +330,7 @@ def _of_input(name: str) -> Any:
 
 
 class RequestEntry(BaseModel):
-    """An entry of `req`: an example without a label. Any other field is rejected."""
+    """An example without a label."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -377,20 +339,19 @@ class RequestEntry(BaseModel):
     score: str | None = _of_input("score")
     score_version: str | None = _of_input("score_version")
     id: str | None = optional(
-        "Names the key of the answer; without a readable id the entry ID does. "
-        "A repeated id gets the first answer while that is kept."
+        "Names the key of the answer; without a readable id the entry ID does."
     )
     traceparent: str | None = _of_input("traceparent")
 
 
 class ReplyMessage(Versioned):
-    """The only element of the list, which is kept for `scorer --keep` seconds."""
+    """The only element of a list, kept for `scorer --keep` seconds."""
 
-    state: str | None = doc("The state: its `n` and eight digits of its checksum.")
+    state: str | None = doc("Its `n` and eight digits of its checksum.")
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
     age: int | None = Field(ge=0, description="Milliseconds since its publication.")
     answer: dict[str, Any] = doc(
-        "An answer as in `out`, or an `UnavailableMessage`. `seq` and `n` are the state's."
+        "An answer as in `out`, with the state's `seq` and `n`, or an `UnavailableMessage`."
     )
 
 
@@ -398,7 +359,7 @@ class UnavailableMessage(Versioned):
     """Answer to a request that no state can answer now. Ask later, with a new id."""
 
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
-    id: str | None = optional("The producer's id, if it sent one.")
+    id: str | None = optional("The producer's id.")
     code: Literal["no_state", "stale", "failed", "late"] = doc("[Code](#codes-of-requests).")
     reason: str = doc("The reason in words.")
 

@@ -251,17 +251,13 @@ class Goals:
     n_pairs: int
     n_near: int
     least_coverage: float  # of the ranges of p that have examples
-    ours: float  # mean log loss
-    best_other: float
 
     @classmethod
     def of(cls, whole: DataFrame, late: int) -> Self:
         """Return what was measured."""
-        pairs, of_all = beside(whole, late), means(whole, late).log_loss
+        pairs = beside(whole, late)
         least = min(share for n, share, _ in coverage(whole, late) if n)
-        others = of_all.drop([OURS, LOOP])
-        best = float(of_all[OURS]), float(others.min())
-        return cls(len(pairs), int(pairs.near.sum()), float(least), *best)
+        return cls(len(pairs), int(pairs.near.sum()), float(least))
 
 
 def compared(whole: DataFrame) -> Iterator[Result]:
