@@ -4,10 +4,11 @@ import json
 import sys
 import time
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from processes import peak_since
+from processes import alone, peak_since
 from pure_replay import replay, replayed
 from world import drain, payloads, push, session
 
@@ -73,23 +74,42 @@ class Flood:
         return len(self.recent.prepend_to(self.predictor.snapshot()))
 
 
+class Figures(NamedTuple):
+    """Of a flood: after its first fifth, and at its end."""
+
+    first_snapshot: int
+    first_largest: int
+    grown: int  # bytes of peak memory after the first fifth
+    snapshot: int
+    largest: int
+    letters: int
+    seconds: list[float]
+    answered: Counter[str]
+
+
+def figures_of(kind):
+    fields, count, _, _ = FLOODS[kind]
+    flood = Flood(fields, Limits(dedupe_window=BATCH))
+    flood.go_on(0, count // 5)
+    first, grown = (flood.snapshot, flood.largest), peak_since()
+    flood.go_on(count // 5, count)
+    last = (flood.snapshot, flood.largest, flood.letters, flood.seconds, flood.answered)
+    return Figures(*first, grown(), *last)
+
+
 @on_linux
 @pytest.mark.parametrize("kind", FLOODS)
 def test_of_100_000_distinct_ones_the_last_costs_what_the_first_did(kind):
-    fields, count, codes, taken = FLOODS[kind]
-    flood = Flood(fields, Limits(dedupe_window=BATCH))
-    flood.go_on(0, count // 5)
-    snapshot, largest = flood.snapshot, flood.largest
-    grown = peak_since()
-    flood.go_on(count // 5, count)
-    assert grown() < 32 * MIB
-    assert flood.snapshot < 1.1 * snapshot + 1000
-    assert flood.largest < largest + 100
-    assert flood.letters < 2048
-    assert min(flood.seconds[-10:]) < 3 * min(flood.seconds[1:10])
-    assert flood.answered.total() == count
-    assert {*flood.answered} - {"ok", "warming"} == codes
-    assert flood.answered["ok"] + flood.answered["warming"] == taken
+    _, count, codes, taken = FLOODS[kind]
+    found = alone(figures_of, kind)
+    assert found.grown < 32 * MIB
+    assert found.snapshot < 1.1 * found.first_snapshot + 1000
+    assert found.largest < found.first_largest + 100
+    assert found.letters < 2048
+    assert min(found.seconds[-10:]) < 3 * min(found.seconds[1:10])
+    assert found.answered.total() == count
+    assert {*found.answered} - {"ok", "warming"} == codes
+    assert found.answered["ok"] + found.answered["warming"] == taken
 
 
 def test_one_entry_of_100_000_names_is_refused_before_they_are_read():

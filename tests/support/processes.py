@@ -1,11 +1,12 @@
 """Processes of tests: none of them can keep a test waiting for ever."""
 
-import gc
 import random
 import socket
 import subprocess
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 
 LIMIT = 60.0
@@ -68,22 +69,20 @@ def processor_seconds(process):
     return time.clock_gettime(~process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
 
 
-def peak_since():
-    """Return a function that returns the growth in bytes of this process's peak memory.
+def alone(function, *arguments):
+    """Return what a function of a test module returns in a process of its own.
 
-    Objects of earlier tests do not count: with many of them Python looks for garbage less often.
+    How far the heap grows depends on what earlier tests left in it.
     """
-    gc.collect()
-    gc.freeze()
-    gc.collect()
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def peak_since():
+    """Return a function that returns the growth in bytes of this process's peak memory."""
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak()
-
-    def grown():
-        gc.unfreeze()
-        return _peak() - before
-
-    return grown
+    return lambda: _peak() - before
 
 
 def _peak():
