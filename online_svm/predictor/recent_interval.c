@@ -125,7 +125,7 @@ static void count(const BinomialIntervals *intervals, RecentPoints recent, const
             *high = (1.0 - ends.high) * mean / (ends.high * (1.0 - mean));
         }
         /* 3. The odds outside which the shifts grow. */
-        if (!widens_outside) continue;
+        if (!widens_outside || shifts.bins < 1) continue;
         Bin first = bins[0], last = bins[shifts.bins - 1];
         shifts.outer[2 * y] = first.total ? odds_of(mean_of(first)) : 0.0;
         shifts.outer[2 * y + 1] = last.total ? odds_of(mean_of(last)) : MAX_ODDS;
