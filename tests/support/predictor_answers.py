@@ -10,6 +10,21 @@ from online_svm.stream.input_batch import DelayedLabel, InputBatch
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.validity_report import ValidityReport
 
+QUICK = {"window": 80, "refit_every": 40, "metrics_every": 30, "monitors": "off", "maps": ()}
+"""Settings with which a short stream has refits."""
+
+
+def predictor_of(**settings):
+    """Return a predictor with these settings, else quick ones."""
+    return OnlinePredictor(PredictorConfig(**QUICK | settings))
+
+
+def restored(predictor):
+    """Return a predictor that continues from a snapshot of this one."""
+    other = OnlinePredictor(predictor.config)
+    other.restore(predictor.snapshot())
+    return other
+
 
 def stream(n, n_classes=2, seed=None):
     """Return rows of overlapping classes and their labels c0, c1, ..."""

@@ -6,7 +6,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from drifting import inverted
-from predictor_answers import alarms, blocks, corrected, flat, follow, late_stream, rows, stream
+from predictor_answers import (
+    alarms,
+    blocks,
+    corrected,
+    flat,
+    follow,
+    late_stream,
+    predictor_of,
+    restored,
+    rows,
+    stream,
+)
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -23,18 +34,7 @@ from online_svm.storage.state import State
 from online_svm.stream.input_batch import Example
 from online_svm.stream.labels import ClassView
 
-QUICK = {"window": 80, "refit_every": 40, "metrics_every": 30, "monitors": "off", "maps": ()}
 TWO, THREE = {"classes": ("c0", "c1")}, {"classes": ("c0", "c1", "c2")}
-
-
-def predictor_of(**settings):
-    return OnlinePredictor(PredictorConfig(**QUICK | settings))
-
-
-def restored(predictor):
-    other = OnlinePredictor(predictor.config)
-    other.restore(predictor.snapshot())
-    return other
 
 
 # Warm-up

@@ -11,6 +11,8 @@ from predictor_answers import (
     flat,
     follow,
     late_stream,
+    predictor_of,
+    restored,
     rows,
     stream,
 )
@@ -27,7 +29,6 @@ from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import State
 from online_svm.storage.state_schema import StateSchema, ints
 
-QUICK = {"window": 80, "refit_every": 40, "metrics_every": 30, "monitors": "off", "maps": ()}
 WORLDS = {"two": {"classes": ("c0", "c1")}, "discovered": {}}
 
 
@@ -84,16 +85,6 @@ def said(column, n_classes):
 def added(request, monkeypatch):
     """A line of the table adds the expert."""
     monkeypatch.setitem(expert_table.EXPERTS, "last", lambda _config, k: request.param(k))
-
-
-def predictor_of(**settings):
-    return OnlinePredictor(PredictorConfig(**QUICK | settings))
-
-
-def restored(predictor):
-    other = OnlinePredictor(predictor.config)
-    other.restore(predictor.snapshot())
-    return other
 
 
 def sticky(n, k):
