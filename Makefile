@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint sanitize types audit lock release-check doctest docs pictures clean
+.PHONY: help demo test slow scale chaos chaos-full soak bench papers fuzz oracle lint sanitize types audit lock release-check doctest docs pictures clean
 
 # What compiles the package to bytecode once is faster: tests start thousands of short processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,16 +48,11 @@ chaos: $(VENV)/.dev  ## kill the real worker again and again, and compare every 
 chaos-full: $(VENV)/.dev  ## the same, and workers that die at any two failpoints (eight minutes more)
 	$(BIN)/python -m pytest -m chaos -s
 
-# It goes on where it stopped; delete the directory to begin again.
-histories: $(VENV)/.dev  ## 1,100 histories of faults over every mode, compared byte by byte (90 minutes)
-	$(BIN)/python tests/support/histories.py --state $${HISTORIES_STATE:-build/histories} \
-		--inside $${HISTORIES_INSIDE:-1000} --processes $${HISTORIES_PROCESSES:-100}
-
 # SOAK_EXAMPLES=10000000 for the long run.
 soak: $(VENV)/.run   ## 2 million examples: memory, key sizes and rate must stay level (minutes)
-	$(BIN)/python scripts/bench soak --entries $${SOAK_EXAMPLES:-2000000}
+	$(BIN)/python scripts/bench scale --entries $${SOAK_EXAMPLES:-2000000}
 
-# BENCH="pairs --against ../old worker", for one; without it their list.
+# BENCH="worker --against ../old", for one; without it their list.
 bench: $(VENV)/.dev  ## a benchmark by name: make bench BENCH=worker
 	$(BIN)/python scripts/bench $${BENCH:---help}
 

@@ -1,23 +1,29 @@
 """Provide the online predictor as a scikit-learn estimator, `OnlineClassifier`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.elementary import logs
-from online_svm.compiled.kernels import KernelName
 from online_svm.config import PredictorConfig
-from online_svm.config.groups import MemberName
-from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
-from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of, parameters_of
-from online_svm.storage.saved_model import SavedModel, stored_config
+from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.predictor.batch import Answers
+from online_svm.predictor.explanation import Contribution, contributions
+from online_svm.predictor.feed_parameters import ClassifierParameters
+from online_svm.predictor.fitted_memory import (
+    MIN_ROWS,
+    PLAYED_ROWS,
+    FittedMemory,
+    answered_by,
+)
+from online_svm.predictor.labelled_estimator import LabelledEstimator, sorted_array
+from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
@@ -31,19 +37,21 @@ from online_svm.svm.validation import (
     checked_rows,
     declared_classes,
 )
-from online_svm.types import Floats
+from online_svm.types import Floats, Ints
 
 _MIN_PROBABILITY = float(np.finfo(np.float64).tiny)
 """Probabilities are raised to this number before their logarithm is taken."""
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnlineClassifier(ClassifierParameters, LabelledEstimator):
     """Online support vector machine with calibrated probabilities and intervals.
 
-    The estimator runs the model of a feed in this process: with the same settings and the same rows
-    in the same order, it gives the same answers, bit for bit. It refits on a schedule and keeps a
-    window of examples. `partial_fit` learns the rows in order; `fit` shuffles them first, because
-    recent rows count most. `predict_proba` does not learn.
+    The estimator runs the model of a feed in this process: `partial_fit` with the same settings and
+    the same rows in the same order gives the same answers, bit for bit. It refits on a schedule and
+    keeps a window of examples. `fit` shuffles its rows, because recent ones count most, and adds a
+    memory: boosted trees that learn all rows, which `partial_fit` then weighs but does not refit.
+    `predict_proba` does not learn.
 
     Rows are arrays of numbers, or data frames of pandas, polars or another library with named
     columns. Named columns may hold numbers, texts, booleans, times and gaps.
@@ -52,7 +60,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     ----------
     C : float
         Penalty of a margin violation.
-    kernel : {"rbf", "linear", "poly"}
+    kernel : {"rbf", "linear"}
         Any kernel except "rbf" uses a single machine.
     gamma : "scale" or float
     class_weight : dict, "balanced" or None
@@ -77,6 +85,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Seed of the split into training and calibration set, and of the order of `fit`.
     order : {"shuffled", "given"}
         Order in which `fit` learns its rows. Use "given" for rows sorted by time.
+    memory : int
+        Rows, the newest, that the boosted trees of `fit` learn; 0 for none, so that `fit` learns as
+        a feed does. A single machine, or `interval_level=None`, answers without them.
     settings : dict, optional
         Further settings of `PredictorConfig` by name.
 
@@ -108,38 +119,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     (100, 2)
     """
 
-    classes_: NDArray[Any]
-    _model: LabelledPredictor
+    _saved_as = "OnlineClassifier"
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: KernelName = "rbf",
-        gamma: float | Literal["scale"] = "scale",
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        committee: Literal["single", "default"] | tuple[MemberName, ...] | None = None,
-        window: int | None = 2000,
-        refit_every: int | None = None,
-        interval_level: float | None = 0.9,
-        missing: Literal["reject", "mean"] = "reject",
-        on_drift: Literal["report", "refit", "reset"] = "report",
-        seed: int = 0,
-        settings: Mapping[str, Any] | None = None,
-        order: Literal["shuffled", "given"] = "shuffled",
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.class_weight = class_weight
-        self.committee = committee
-        self.window = window
-        self.refit_every = refit_every
-        self.interval_level = interval_level
-        self.missing = missing
-        self.on_drift = on_drift
-        self.seed = seed
-        self.settings = settings
-        self.order = order
+    missing: Literal["reject", "mean"] = "reject"
+    order: Literal["shuffled", "given"] = "shuffled"
+    memory: int = 100_000
 
     def fit(self, X: Any, y: ArrayLike, **refused: Any) -> Self:
         """Discard the model, then learn these rows, shuffled unless `order` is "given".
@@ -156,7 +140,19 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         parameter cannot work.
         """
         _refuse("fit", refused)
-        self._learn(X, y, None, from_scratch=True)
+        model, known, rows, labels, schema = self._checked(X, y, None, is_first=True)
+        config = model.predictor.config
+        if self.order == "shuffled":
+            order = shuffled(len(labels), config.seed)
+            rows, labels = rows[order], labels[order]
+        memory = self._new_memory(config, schema, len(rows))
+        recent = slice(None if memory is None else -PLAYED_ROWS, None)
+        blocks = _blocks(model.learn(rows[recent], labels[recent].tolist(), schema))
+        if memory is not None:
+            newest, columns = slice(-self.memory, None), _columns(model, labels)
+            present = np.concatenate([model.probabilities(block) for block in blocks])
+            memory.fit(rows[newest], columns[newest], present, config.seed)
+        self._model, self.classes_, self._memory = model, known, memory
         return self
 
     def partial_fit(
@@ -206,18 +202,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         InvalidInput, InvalidExample
             As `partial_fit`.
         """
-        blocks = self._learn(X, y, classes)
-        found = np.concatenate([self._model.probabilities(b) for b in blocks])
-        ordered: Floats = found[:, self._order]
-        return ordered
+        return self._probabilities(*self._learn(X, y, classes))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n, K); 1 / K before the first model.
 
         Raises InvalidInput if X cannot be used.
         """
-        block = self._answers(X)
-        return self._model.probabilities(block)[:, self._order]
+        return self._probabilities(self._answers(X))
 
     def predict_interval(self, X: Any) -> Floats:
         """Return the lower and upper probability of each class, shape (n, K, 2).
@@ -226,8 +218,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
         Raises InvalidInput if X cannot be used.
         """
-        block = self._answers(X)
-        return self._model.intervals(block)[:, self._order]
+        return self._intervals(self._answers(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); see also `class_weight`.
@@ -252,26 +243,29 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         odds = logs(np.maximum(weighed, _MIN_PROBABILITY))
         return odds[:, 1] - odds[:, 0] if len(self.classes_) == 2 else odds
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the fitted estimator to a file, without pickle; `load` continues from it.
+    def contributions(self, X: Any) -> list[tuple[Contribution, ...]]:
+        """Return for each row the effect of each feature on the answer, the largest first.
 
-        Raises InvalidInput if a label is neither text nor a number nor a boolean; OSError if the
-        file cannot be written.
+        An effect is the probability of the predicted label less the one with a usual value in place
+        of this feature alone; `online-svm explain` prints the same of a feed. Nothing is returned
+        before the first model. See `online_svm.predictor.explanation.contributions`.
+
+        Raises InvalidInput if X cannot be used.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = OnlineClassifier().fit(X, X[:, 1] > 0.0)
+        >>> (first, second) = model.contributions([[1.0, 2.0]])[0]
+        >>> first.name, second.name, bool(first.effect > 0.2 > abs(second.effect))
+        ('1', '0', True)
         """
-        check_is_fitted(self, "classes_")
-        labels, target = self.classes_.tolist(), Path(path)
-        if not all(isinstance(label, bool | int | float | str) for label in labels):
-            raise InvalidInput(f"y: labels as {labels[0]!r} cannot be saved; use text or numbers")
-        notes = {
-            "labels": labels,
-            "dtype": self.classes_.dtype.str,
-            "columns": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
-            "order": self.order,
-        }
-        saved = SavedModel(notes, self._model.predictor.snapshot())
-        partial = target.with_name(target.name + ".part")
-        partial.write_bytes(saved.packed())
-        partial.replace(target)
+        predictor, frozen = self._model.predictor, self._model.frozen
+
+        def answer(rows: Floats) -> PredictionBlock:
+            return self._with_memory(rows, frozen.answer(rows))
+
+        return [contributions(predictor, row, answer) for row in self._queries(X)]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -294,39 +288,19 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         >>> bool((copy.predict_proba(X) == model.predict_proba(X)).all())
         True
         """
-        saved = SavedModel.parse(Path(path).read_bytes())
-        config = stored_config(saved.snapshot)
-        try:
-            return cls._loaded(saved, config)
-        except InvalidSnapshot:
-            raise
-        except (LookupError, TypeError, ValueError) as error:
-            raise InvalidSnapshot(f"the file lacks or contradicts itself: {error}") from error
+        return cls._loaded(path, own=("order", "memory"))
 
-    @classmethod
-    def _loaded(cls, saved: SavedModel, config: PredictorConfig) -> Self:
-        notes: dict[str, Any] = {"labels": (), "dtype": None, "columns": None}
-        notes = notes if saved.notes is None else saved.notes
-        model = LabelledPredictor.restored(config, notes["labels"], saved.snapshot)
-        if saved.notes is None:
-            model.texts.add(map(int, model.labels) if config.labels == "integer" else model.labels)
-        elif {model.texts.text(k) for k in notes["labels"]} != set(model.predictor.classes):
-            raise ValueError("its labels are not those of its predictor")
-        names = [name for name in cls._get_param_names() if name != "order"]
-        made = cls(
-            **parameters_of(config, names, model.texts), order=notes.get("order", "shuffled")
-        )
-        made._model = model
-        made.classes_ = _sorted(model.labels)
-        if saved.notes is not None:
-            made.classes_ = made.classes_.astype(np.dtype(str(notes["dtype"])))
-        made._note_columns(notes["columns"])
-        return made
+    def _notes(self) -> dict[str, Any]:
+        columns = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        return {"columns": columns, "order": self.order, "memory": int(self.memory)}
 
-    def _note_columns(self, columns: list[str] | None) -> None:
-        """Set the feature attributes of a loaded model; without names, use its feed's names."""
+    def _note(self, notes: dict[str, Any] | None) -> None:
+        """Set the order and the feature attributes; without names, use the feed's names."""
         schema = self._model.schema
-        names = sorted(schema.known) if columns is None else columns
+        names = sorted(schema.known)
+        if notes is not None:
+            names, self.order = notes["columns"], notes["order"]
+            self.memory = int(notes["memory"])
         if not schema.known.keys() >= set(names):
             raise ValueError("its columns are not those of its predictor")
         if names:
@@ -339,16 +313,25 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "mean"
         return tags
 
-    @property
-    def _order(self) -> list[int]:
-        """The model's column of each class in `classes_`."""
-        return self._model.columns_of(self.classes_.tolist())
+    def _learn(self, X: Any, y: ArrayLike, classes: ArrayLike | None) -> list[PredictionBlock]:
+        """Learn rows in order, and return their answers."""
+        is_first = not hasattr(self, "_model")
+        model, known, rows, labels, schema = self._checked(X, y, classes, is_first)
+        memory = None if is_first else self._memory
+        blocks = _blocks(model.learn(rows, labels.tolist(), schema))
+        if memory is not None:
+            present = np.concatenate([model.probabilities(block) for block in blocks])
+            answer = memory.learn(rows, _columns(model, labels), present)
+            blocks = answered_by(answer, blocks)
+        if not schema.declares_labels:  # a feed that discovers its labels
+            known = sorted_array(model.labels)
+        self._model, self.classes_, self._memory = model, known, memory
+        return blocks
 
-    def _learn(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None, from_scratch: bool = False
-    ) -> list[PredictionBlock]:
-        """Learn rows and return their answers; with `from_scratch`, discard the model first."""
-        is_first = from_scratch or not hasattr(self, "_model")
+    def _checked(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None, is_first: bool
+    ) -> tuple[LabelledPredictor, NDArray[Any], Floats, NDArray[Any], FeatureSchema]:
+        """Return the model, which is new for the first rows, its classes, rows, labels, schema."""
         is_named = frames.is_frame(X) and (is_first or hasattr(self, "feature_names_in_"))
         if is_named:
             rows, labels = checked_frame(self, X, reset=is_first), checked_labels(X, y)
@@ -362,15 +345,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             model, known = self._model, self.classes_
         first = dict.fromkeys(self.feature_names_in_) if is_named else rows[0]
         schema = model.schema.knowing(first).of_example(first)
-        rows = self._rows(rows, schema)
-        if from_scratch and self.order == "shuffled":
-            order = shuffled(len(labels), model.predictor.config.seed)
-            rows, labels = rows[order], labels[order]
-        found = model.learn(rows, labels.tolist(), schema)
-        if not schema.declares_labels:  # a feed that discovers its labels
-            known = _sorted(model.labels)
-        self._model, self.classes_ = model, known
-        return [block for block in found if isinstance(block, PredictionBlock)]
+        return model, known, self._rows(rows, schema), labels, schema
+
+    def _new_memory(
+        self, config: PredictorConfig, schema: FeatureSchema, n: int
+    ) -> FittedMemory | None:
+        """Return an empty memory for n rows; None if the model shall answer alone."""
+        if not isinstance(self.memory, int | np.integer) or self.memory < 0:
+            raise InvalidConfig(f"memory: {self.memory!r} is no number of rows; 0 is for none")
+        if min(self.memory, n) < MIN_ROWS or not config.members or config.interval_level is None:
+            return None
+        return FittedMemory.of(config, is_named=schema.is_mixed)
 
     def _new_model(
         self, labels: NDArray[Any], classes: ArrayLike | None
@@ -379,19 +364,31 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         known = declared_classes(labels, classes, may_declare=True)
         texts = LabelTexts(known)
         parameters = self.get_params(deep=False)
+        parameters.pop("memory")
         if parameters.pop("order") not in ("shuffled", "given"):
             raise InvalidConfig(f"order: {self.order!r} is unknown; use 'shuffled' or 'given'")
         config = config_of(parameters, texts, [texts.text(k) for k in known])
         return LabelledPredictor(config, known), known
 
     def _answers(self, X: Any) -> PredictionBlock:
-        """Return the answers to rows; raise NotFittedError before `_model` exists."""
+        """Return the answers to rows."""
+        rows = self._queries(X)
+        return self._with_memory(rows, self._model.ask(rows))
+
+    def _with_memory(self, rows: Floats, block: PredictionBlock) -> PredictionBlock:
+        if self._memory is None:
+            return block
+        answer = self._memory.answer(rows, self._model.probabilities(block))
+        return answered_by(answer, [block])[0]
+
+    def _queries(self, X: Any) -> Floats:
+        """Return rows as the model takes them; raise NotFittedError before there is one."""
         check_is_fitted(self, "classes_")
         if frames.is_frame(X) and hasattr(self, "feature_names_in_"):
             rows = checked_frame(self, X)
         else:
             rows = checked_rows(self, X, allow_nan=self._allows_nan())
-        return self._model.ask(self._rows(rows, self._model.frozen.schema))
+        return self._rows(rows, self._model.frozen.schema)
 
     def _allows_nan(self, is_first: bool = False) -> bool:
         """Return whether an array may contain NaN; in named columns NaN is a gap."""
@@ -409,6 +406,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return X
 
 
+def _blocks(found: Answers) -> list[PredictionBlock]:
+    return [block for block in found if isinstance(block, PredictionBlock)]
+
+
+def _columns(model: LabelledPredictor, labels: NDArray[Any]) -> Ints:
+    """Return the column of each label in the model's probabilities."""
+    return np.array(model.columns_of(labels.tolist()), dtype=np.int64)
+
+
 def _refuse(method: str, given: Mapping[str, Any]) -> None:
     """Raise for an unknown argument, or a `sample_weight` that is not None."""
     for name in given:
@@ -419,8 +425,3 @@ def _refuse(method: str, given: Mapping[str, Any]) -> None:
             "sample_weight: rows have no weights, since the place of a row decides whether it "
             "trains or calibrates; weigh classes by class_weight, or leave it out"
         )
-
-
-def _sorted(labels: list[Any]) -> NDArray[Any]:
-    found: NDArray[Any] = np.unique(np.array(labels))
-    return found

@@ -7,11 +7,34 @@ OnlineSVMError
 └── InvalidInput       (also ValueError)   an argument of a method that cannot be used
 """
 
+import os
+import sys
+import warnings
+from pathlib import Path
 from typing import Any
 
-from online_svm.rejections import CASES, CODES, PARSER_WORDS, SENTENCES, SENTENCES_OF_4, sentence
+from online_svm.rejections import CASES, CODES, SENTENCES, sentence
+
+_FOLDER = f"{Path(__file__).parent}{os.sep}"
 
 SHOWN = 40  # maximum number of characters of an input that an error message repeats
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with the line of the caller's own code, however many methods of this package it called.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("y: a class is absent")
+    >>> caught[0].filename.startswith("<doctest")
+    True
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class OnlineSVMError(Exception):
@@ -65,14 +88,7 @@ class InvalidExample(OnlineSVMError, ValueError):
     @property
     def about(self) -> dict[str, Any]:
         """The case and its parameters as JSON values."""
-        stored = {k: v for k, v in self._given.items() if k != PARSER_WORDS}
-        return {"case": self.case} | {name: _storable(value) for name, value in stored.items()}
-
-    @property
-    def reason_of_4(self) -> str:
-        """The sentence that a feed of semantics 4 stores."""
-        text = SENTENCES_OF_4.get(self.case, SENTENCES[self.case])
-        return sentence(text, self._given)
+        return {"case": self.case} | {name: _storable(v) for name, v in self._given.items()}
 
     def of_feature(self, name: str) -> "InvalidExample":
         """Return the error as a case about this feature."""
@@ -90,5 +106,5 @@ def _storable(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-REJECTION_CODES = tuple(code for code in CASES if code not in ("no_id", "unmatched", "no_answer"))
-"""Codes of rejected entries; the excluded codes are about joined answers."""
+REJECTION_CODES = tuple(CASES)
+"""Codes of rejected entries."""

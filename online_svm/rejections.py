@@ -1,15 +1,12 @@
 """The cases in which an example is rejected, and the sentence that explains each.
 
 A feed stores the case and its parameters, in the form of `InvalidExample.about`. Their names are
-bytes of answers and change only when `SEMANTICS` is raised. A sentence may be improved at any time:
-only feeds of semantics 4 store sentences, and `SENTENCES_OF_4` keeps those that have changed since.
+bytes of answers and change only when `SEMANTICS` is raised. A sentence may be improved at any time.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
-
-PARSER_WORDS = "words"  # parameter that is not stored, because it is a message of another library
 
 CASES: dict[str, dict[str, str]] = {
     "no_features": {"no_x": "the entry has neither x nor xb"},
@@ -44,8 +41,9 @@ CASES: dict[str, dict[str, str]] = {
         "feature_out_of_range": "feature {feature!r} is {value!r}; send 0 or a size from 1e-307 to "
         "1e100",
         "p_out_of_range": "p is {p!r}; send a number from 0 to 1",
-        "score_out_of_range": "score is {p!r}; send a probability from 0 to 1, or set scores "
-        "to margin",
+        "score_out_of_range": "score is {p!r}; send a probability from 0 to 1",
+        "score_of_zeros": "score is 0 for each class; send probabilities, or null for a missing "
+        "score",
     },
     "dimension": {
         "features_other": "x has {found} features, this feed takes {features}",
@@ -63,24 +61,21 @@ CASES: dict[str, dict[str, str]] = {
     "missing_feature": {
         "feature_missing": "feature {feature!r} is missing; send a number, or set missing to "
         '"mean"',
-        "gaps_too_many": "{missing} of {features} features are missing, more than max_missing = "
-        "{most:g} of them",
     },
     "label": {
         "label_of_type": "a label is text or an integer, not {type}",
         "label_no_integer": "label {label!r} is not an integer of 18 digits or less",
         "label_length": "a label has 1 to {most} characters",
-        "label_undeclared": "label {label!r} is not declared; declared: {declared}",
+        "label_undeclared": "label {label!r} is not declared; declared: {declared}; name all "
+        "labels in classes=",
         "y_bytes": "y has more than {most} bytes",
         "y_characters": "y has more than {most} characters",
-        "labels_differ": "the sources carry different labels: {labels}",
     },
     "too_many_classes": {
         "label_too_many": "label {label!r} is not among the first {most} of this feed, its limit"
     },
     "unknown_field": {
         "field_unknown": "field {field!r}; known: {known}",
-        "request_field": "field {field!r}; a request has x or xb, and id",
     },
     "duplicate_field": {
         "field_twice": "field {field!r} is sent twice",
@@ -91,10 +86,8 @@ CASES: dict[str, dict[str, str]] = {
     },
     "too_large": {
         "entry_bytes": "the entry has {bytes} bytes, the limit is {most}",
-        "request_bytes": "the request has {bytes} bytes, too many",
         "x_values": "x holds more than {most} names, values, arrays and objects",
         "id_characters": "{field} has more than {most} characters",
-        "a_bytes": "a has more than {most} bytes",
     },
     "slice": {
         "s_not_json": "s is not JSON",
@@ -130,22 +123,8 @@ CASES: dict[str, dict[str, str]] = {
         "time_absent": "time is absent; the horizon of this feed counts it",
         "time_no_milliseconds": "time is not milliseconds from 0 to {most}",
     },
-    "answer": {
-        "answer_without_y": "a: an answer is scored by the label y, which is absent",
-        "answer_not_json": "a: it is not JSON",
-        "answer_of_no_model": "a: it is no answer of a model, whose status is ok",
-        "answer_of_other_classes": "a: its classes are not those of the feed, sorted",
-        "answer_without_intervals": "a: intervals are not a list with one for each class",
-        "answer_sum": "a: probabilities do not sum to one",
-        "answer_outside_interval": "a: an interval does not hold its probability",
-        "answer_no_list": "a: probabilities: not a list of {count} numbers",
-        "answer_no_shares": "a: probabilities: not numbers in [0, 1]",
-        "answer_no_pair": "a: an interval: not a list of 2 numbers",
-        "answer_no_ends": "a: an interval: not numbers in [0, 1]",
-    },
     "unsupported": {
         "c_planned": "field 'c', a control entry, is not supported yet; known: {known}",
-        "field_of_example": "field {field!r} is of an example; a request has features alone",
         "for_without_horizon": "field 'for', the label of an earlier id, needs a horizon; set "
         "horizon to how long a label may take: so many further examples, as 500, or a time, as 30m",
         "time_not_counted": "field 'time', the time of an example, needs a horizon that counts it; "
@@ -171,24 +150,8 @@ CASES: dict[str, dict[str, str]] = {
         "feature_value_of_type": "feature {feature!r}: a value is a {type}; send a number, text, "
         "boolean or null",
     },
-    "no_id": {"answer_without_id": "an answer of feed {feed!r} has no own id"},
-    "unmatched": {
-        "answer_missing": "feed {feed!r} has no answer to id {id!r} within {places} places"
-    },
-    "no_answer": {"sources_rejected": "every source rejected the example"},
 }
 """Sentence of each case, grouped by reason code; parameters stand in braces."""
-
-SENTENCES_OF_4: dict[str, str] = {
-    "field_not_utf8": "{field} is not UTF-8",
-    "x_not_json": "x is not JSON: {words}",
-    "for_without_horizon": "field 'for', the label of an earlier id, needs a horizon; set horizon "
-    "to how many further examples, or milliseconds, a label may take",
-    "time_not_counted": "field 'time', the time of an example, needs a horizon that counts it; set "
-    "horizon_in to time",
-    "p_of_other_learner": "p is sent, but the learner takes labels only; use learner psvm",
-}
-"""Sentences that feeds of semantics 4 store and that differ from `CASES`."""
 
 SENTENCES = {case: text for cases in CASES.values() for case, text in cases.items()}
 CODES = {case: code for code, cases in CASES.items() for case in cases}

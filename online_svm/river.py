@@ -1,12 +1,13 @@
 """Provide the online predictor as a river classifier; river is part of the extra `[service]`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from online_svm.compiled.kernels import KernelName
-from online_svm.config.groups import MemberName
+from online_svm.errors import InvalidInput
+from online_svm.predictor.feed_parameters import ClassifierParameters
 from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 Features = Mapping[Any, Any]
 
 
-class OnlineClassifier(base.MiniBatchClassifier):
+@dataclass(eq=False, repr=False)
+class OnlineClassifier(ClassifierParameters, base.MiniBatchClassifier):
     """Online support vector machine with calibrated probabilities and intervals, for river.
 
     It runs the model of a feed: `predict_proba_one`, followed by `learn_one` of the same example,
@@ -37,28 +39,9 @@ class OnlineClassifier(base.MiniBatchClassifier):
     classes : sequence, optional
         All labels that will ever occur. Without it labels are discovered: predictions before the
         first label are empty, and the guarantee is approximate.
-    C : float
-        Penalty of a margin violation.
-    kernel : {"rbf", "linear", "poly"}
-        Any kernel except "rbf" uses a single machine.
-    gamma : "scale" or float
-    class_weight : dict, "balanced" or None
-        Multiplies C for a class, and its probability in `predict_one`; see
-        `online_svm.OnlineClassifier`.
-    committee : {"single", "default"}, tuple of str or None
-    window : int or None
-        Number of examples kept; None keeps all.
-    refit_every : int or None
-        Examples between two refits; the first refits come sooner. None adapts the distance between
-        250 and 2,000 to the gain of a refit.
-    interval_level : float or None
-        Nominal coverage of the intervals; None uses the hull of the Venn predictor.
-    on_drift : {"report", "refit", "reset"}
-        Action of the predictor on an alarm of the monitors.
-    seed : int
-        Seed of the split into training and calibration set.
-    settings : dict, optional
-        Further settings of `PredictorConfig` by name.
+    C, kernel, gamma, class_weight, committee, window, refit_every, interval_level, on_drift, seed,
+    settings
+        As in `online_svm.OnlineClassifier`, by name.
 
     Examples
     --------
@@ -67,41 +50,16 @@ class OnlineClassifier(base.MiniBatchClassifier):
     >>> rows = datasets.Phishing().take(600)
     >>> score = evaluate.progressive_val_score(rows, model, metrics.LogLoss())
     >>> round(score.get(), 4)
-    0.2786
+    0.2765
     >>> x, y = next(iter(datasets.Phishing()))
     >>> lower, upper = model.predict_interval_one(x)[True]
     >>> lower <= model.predict_proba_one(x)[True] <= upper
     True
     """
 
-    def __init__(
-        self,
-        classes: Sequence[Any] | None = None,
-        C: float = 1.0,
-        kernel: KernelName = "rbf",
-        gamma: float | Literal["scale"] = "scale",
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        committee: Literal["single", "default"] | tuple[MemberName, ...] | None = None,
-        window: int | None = 2000,
-        refit_every: int | None = None,
-        interval_level: float | None = 0.9,
-        on_drift: Literal["report", "refit", "reset"] = "report",
-        seed: int = 0,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.classes = classes
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.class_weight = class_weight
-        self.committee = committee
-        self.window = window
-        self.refit_every = refit_every
-        self.interval_level = interval_level
-        self.on_drift = on_drift
-        self.seed = seed
-        self.settings = settings
-        self._labelled_predictor: LabelledPredictor | None = None
+    classes: Sequence[Any] | None = None
+
+    _labelled_predictor: LabelledPredictor | None = field(default=None, init=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -144,19 +102,20 @@ class OnlineClassifier(base.MiniBatchClassifier):
         Raises InvalidExample if a feature or a label cannot be used; the model is unchanged.
         """
         model = self._model
-        named = X.set_axis([str(name) for name in X.columns], axis="columns")
-        schema = model.schema.knowing(dict.fromkeys(named.columns))
-        model.learn(frames.rows(named, schema), y.tolist(), schema)
+        named = _named_columns(X)
+        schema = model.schema.knowing(dict.fromkeys(frames.column_names(named)))
+        model.learn(frames.rows(named, schema), list(y), schema)
 
     def predict_proba_many(self, X: "pd.DataFrame") -> "pd.DataFrame":
         """Return the probabilities of the rows of a data frame, one column a label."""
         import pandas as pd
 
         model = self._model
-        named = X.set_axis([str(name) for name in X.columns], axis="columns")
-        schema = model.frozen.schema.knowing(dict.fromkeys(named.columns))
+        named = _named_columns(X)
+        schema = model.frozen.schema.knowing(dict.fromkeys(frames.column_names(named)))
         found = model.probabilities(model.ask(frames.rows(named, schema)))
-        return pd.DataFrame(found, index=X.index, columns=pd.Index(model.labels, dtype=object))
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(found, index=index, columns=pd.Index(model.labels, dtype=object))
 
     @property
     def _model(self) -> LabelledPredictor:
@@ -169,7 +128,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         return self._model.ask(schema.row(_named(x))[None, :])
 
 
-class OnlineCalibrator(base.Wrapper[base.Classifier], base.Classifier):
+class CalibratedModel(base.Wrapper[base.Classifier], base.Classifier):
     """Probabilities and intervals from the scores of a river classifier, calibrated as labels come.
 
     `learn_one` calibrates the probabilities that the classifier states before it learns the
@@ -195,7 +154,7 @@ class OnlineCalibrator(base.Wrapper[base.Classifier], base.Classifier):
     >>> def loss(model):
     ...     return round(evaluate.progressive_val_score(rows, model, metrics.LogLoss()).get(), 2)
     >>> loss(naive_bayes.GaussianNB()), loss(calibrate(naive_bayes.GaussianNB()))
-    (0.86, 0.39)
+    (0.86, 0.38)
     """
 
     def __init__(
@@ -258,17 +217,22 @@ class OnlineCalibrator(base.Wrapper[base.Classifier], base.Classifier):
     def _row(self, x: Features) -> Floats:
         """Return the row of the classifier's score; before its first label, a missing one."""
         stated, columns = self.model.predict_proba_one(dict(x)), self._calibrator.schema.scores
+        if stated.keys().isdisjoint(self._calibrator.labels) and stated:
+            raise InvalidInput(
+                f"model: it states probabilities of {[*stated]}, none of {self.classes}; name all "
+                "labels: calibrate(model, classes=[...])"
+            )
         found = np.array([[stated.get(label, 0.0) for label in self._calibrator.labels]])
         assert columns is not None
         return columns.rows(found if found.sum() > 0.0 else np.full_like(found, np.nan))
 
 
-def calibrate(model: base.Classifier, **parameters: Any) -> OnlineCalibrator:
+def calibrate(model: base.Classifier, **parameters: Any) -> CalibratedModel:
     """Return a river classifier with the calibrated probabilities of another one.
 
-    `parameters` are those of `OnlineCalibrator`.
+    `parameters` are those of `CalibratedModel`.
     """
-    return OnlineCalibrator(model, **parameters)
+    return CalibratedModel(model, **parameters)
 
 
 def _empty_model(parameters: dict[str, Any]) -> LabelledPredictor:
@@ -276,6 +240,16 @@ def _empty_model(parameters: dict[str, Any]) -> LabelledPredictor:
     texts = LabelTexts(labels or ())
     declared = None if labels is None else [texts.text(label) for label in texts.labels]
     return LabelledPredictor(config_of(parameters, texts, declared), texts.labels)
+
+
+def _named_columns(X: Any) -> Any:
+    """Return a data frame with the names of its columns as text, which only pandas does not ask."""
+    frames.check_table(X)
+    if not hasattr(X, "set_axis"):
+        return X
+    named = X.set_axis([str(name) for name in X.columns], axis="columns")
+    frames.check_table(named)
+    return named
 
 
 def _named(x: Features) -> dict[str, Any]:

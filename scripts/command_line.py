@@ -3,15 +3,22 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Timer
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
+from typer import Option
 from typer.main import get_command
 
 from online_svm.errors import OnlineSVMError
 from workers.cli.common import note
 from workers.errors import BadConfiguration, WorkerError, exit_code
+
+DataDir = Annotated[
+    Path | None,
+    Option("--data-dir", metavar="DIR", help="Where the data files are; default $ONLINE_SVM_DATA."),
+]
 
 STAGE_SECONDS = 2.0  # A stage is printed if it lasts longer
 

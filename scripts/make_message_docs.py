@@ -5,22 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import fill
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from online_svm.stream.guarantee_reason import SENTENCES
 from scripts.generated_page import write_or_check
 from workers.message import VERSION
-from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
-from workers.message.compact import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
+from workers.message.codes import CODES, EVENT_CODES
 from workers.message.schema import (
     STREAMS,
     AlarmsMessage,
-    CombinedMessage,
-    CompactMessage,
     PredictionMessage,
     RejectedMessage,
 )
@@ -35,10 +32,14 @@ Made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 Entries of the Redis streams `out`, `met`, `alarms` and `events` of a feed `F` have one field, `p`:
 a JSON object. Each input entry has exactly one answer, under the same entry ID. Payloads, except
 `events`, depend on the examples alone: they have no time, no entry ID, no NaN or infinity. Each
-number reads back as the same 64-bit float.
+number is the shortest decimal that reads back as the same 64-bit float.
+
+Answers are rounded to six decimals. Numbers of classes are whole millionths; `probabilities` and
+each of `maps` sum to 1, and an interval includes its probability. Scores and costs from 1e9 on are
+not rounded. Reports are computed before the rounding.
 
 The entry ID in `osvm:{F}:raised` is the time of an alarm, its field `alarm` the entry ID in
-`alarms`; about a thousand are kept. `raised`, `events`, `req` and `ans` are not in the digest.
+`alarms`; about a thousand are kept. `raised` and `events` are not in the digest.
 
 A field without a type is a number; counts, positions and versions are integers. `?` means null or
 absent, `[]` a list, `{}` an object by name; a pair is [lower, upper]. Answers, reports and alarms
@@ -53,8 +54,6 @@ _TITLES = {
     "alarms": "Alarms: `osvm:{F}:alarms`",
     "dlq": "Rejected input: `osvm:{F}:dlq`",
     "events": "Events: `osvm:{F}:events`",
-    "req": "Requests to scorers: `osvm:{F}:req`",
-    "ans": "Answers of scorers: `osvm:{F}:ans:<id>`",
 }
 _TYPES = {Any: "any", str: "text", bool: "boolean", int: "number", float: "number", bytes: "bytes"}
 
@@ -76,17 +75,9 @@ _ANSWER = PredictionMessage.model_validate(
         "intervals": [(0.06, 0.07), (0.93, 0.94)], "venn": [(0.06, 0.07), (0.93, 0.94)],
         "maps": {"platt": [0.08, 0.92], "isotonic": [0.05, 0.95], "binning": [0.1, 0.9]},
         "scores": [1.25], "svm_label": "spam", "category": 1, "category_size": 99, "model": 7,
-        "calibration": 7, "taxonomy": 7, "guarantee": "exact", "reason": None,
+        "calibration": 7, "taxonomy": 7, "guarantee": "exact", "about": None,
     }
 )  # fmt: skip
-_COMPACT = CompactMessage(
-    id="tx-1042",
-    seq=1041,
-    c=[
-        *(1040, 1, 1, 1, 99, 7, 7, 7, 0, None, 3, None, ["ham", "spam"]),
-        *(935_000, 930_000, 940_000, 930_000, 940_000, 1.25),
-    ],
-)
 _REJECTION = RejectedMessage(
     seq=1042, n=1041, code="not_finite", about={"case": "feature_nan", "feature": "age"}
 )
@@ -105,7 +96,6 @@ _ALARMS = AlarmsMessage.model_validate(
 )  # fmt: skip
 _EXAMPLES = {
     PredictionMessage: _ANSWER,
-    CompactMessage: _COMPACT,
     RejectedMessage: _REJECTION,
     AlarmsMessage: _ALARMS,
 }
@@ -121,16 +111,15 @@ def render() -> str:
     parts += [
         "## Reason codes\n",
         _list(CODES),
-        "Of a combination, whose dead letters have a number as entry ID and the source's answer as "
-        "head:\n",
-        _list(JOIN_CODES),
         "## Cases of rejections\n",
         "`online_svm.rejections.CASES` lists all cases by reason code, with the sentence of each, "
         "which\n`reason_of(about)` makes. Sentences may be improved; names and parameters stay.\n",
+        "## Cases of guarantees\n",
+        "`alarm` has fields of the [open alarm](monitoring.md#monitors), and as `before` the case "
+        "without it.\n",
+        _list(SENTENCES),
         "## Codes of events\n",
         _list(EVENT_CODES),
-        "## Codes of requests\n",
-        _list(UNAVAILABLE_CODES),
     ]
     return "\n".join(parts)
 
@@ -149,10 +138,8 @@ def _section(model: type, described: set[tuple[str, str]]) -> str:
     described.update((name, text) for (_, text), names in new.items() for name in names)
     text = f"### {model.__name__}\n\n{_prose(model)}\n\n"
     text += "".join(_line(names, *described_as) for described_as, names in new.items())
-    if again and model is not CombinedMessage:
+    if again:
         text += f"- As above: {', '.join(f'`{name}`' for name in again)}.\n"
-    if model is CompactMessage:
-        text += _compact_form()
     if model in _EXAMPLES:
         text += f"\n```json\n{_EXAMPLES[model].payload().decode()}\n```\n"
     return text
@@ -172,27 +159,6 @@ def fields_of(model: type) -> dict[str, FieldInfo]:
     assert is_dataclass(model)
     types = get_type_hints(model, include_extras=True)
     return {field.name: FieldInfo.from_annotation(types[field.name]) for field in fields(model)}
-
-
-def _compact_form() -> str:
-    """Return what the values of `c` are, and what of a full answer is not among them."""
-    places = ", ".join(
-        f"`{place.name}`" + (f" ({place.meaning})" if place.meaning else "")
-        for place in (*ROWS, *CONSTANTS, *NUMBERS)
-    )
-    short = ", ".join(f"{n} `{text}`" for n, text in enumerate(TEXTS) if " " not in text)
-    text = (
-        f"`c` has, in this order: {places}. k is the number of classes, but 1 for two: the second. "
-        f"{_listed(DERIVED)} follow; {_listed(ABSENT)} are left out. The texts are {short}; the "
-        "others are reasons, in `TEXTS` of `workers/message/compact.py`."
-    )
-    return f"\n{fill(text, 100, break_on_hyphens=False)}\n"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names as code, as a list in a sentence."""
-    *most, last = (f"`{name}`" for name in names)
-    return f"{', '.join(most)} and {last}"
 
 
 def _prose(model: type) -> str:

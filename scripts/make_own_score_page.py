@@ -1,32 +1,27 @@
-"""Write docs/own-score-benchmark.md from the stored run of `bench calibration`, or --check it."""
+"""Write docs/own-score-benchmark.md from the stored run of its benchmark, or --check it."""
 
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import orjson
 from pandas import DataFrame
 
+from scripts.bench.kept import stored_rows
 from scripts.bench.quality.own_score import (
-    FIGURES,
     GOAL_COVERAGE,
     GOAL_NEAR,
     GOAL_SPEED,
     LATE,
-    RANGES,
-    Goals,
-    MethodFigures,
-    ScoreCell,
     beside,
-    coverage,
+    compared,
     means,
+    reached,
     speed,
-    table,
+    with_calibration_error,
 )
-from scripts.bench.quality.score_methods import LOOP, OURS
+from scripts.bench.quality.score_methods import LOOP
 from scripts.generated_page import (
     OTHER_COLOUR,
     OURS_COLOUR,
@@ -68,13 +63,13 @@ labels. `OnlineCalibrator` in a loop takes late labels for recent ones: use a fe
 <!-- not run: six minutes -->
 
 ```sh
-python scripts/bench calibration --jobs 2
+python scripts/bench quality --set score --jobs 2
 python -m scripts.make_own_score_page --all
 ```
 
 The last command prints every stored figure (`tests/data/own-score-benchmark.jsonl`).
 
-- **Machine**: 26 November 2026, two noisy cores shared with much other work, one run. Semantics 6,
+- **Machine**: 26 November 2026, two noisy cores shared with much other work, one run,
   default settings, scikit-learn 1.9.1, venn-abers 1.5.4.
 - **Models**: `HistGradientBoostingClassifier`, `LogisticRegression` and `MLPClassifier`, fitted on
   the first fifth of a stream, then frozen. 250 answers are not scored.
@@ -93,11 +88,7 @@ The last command prints every stored figure (`tests/data/own-score-benchmark.jso
 
 def read(stored: Path = STORED) -> DataFrame:
     """Return a row for each method of each stored cell."""
-    found = {}
-    for line in map(orjson.loads, stored.read_bytes().splitlines()):
-        cell = ScoreCell(*(line[name] for name in ("stream", "model", "late", "examples")))
-        found[cell] = {name: MethodFigures(**one) for name, one in line["measured"].items()}
-    return table(dict(sorted(found.items(), key=lambda one: str(one[0]))))
+    return with_calibration_error(DataFrame(stored_rows(stored)))
 
 
 def _per_cent(value: float) -> str:
@@ -107,11 +98,11 @@ def _per_cent(value: float) -> str:
 def _goals(whole: DataFrame) -> Iterator[str]:
     lines = []
     for late in LATE:
-        found = Goals.of(whole, late)
-        is_near, is_covered = found.n_near >= GOAL_NEAR, found.least_coverage >= GOAL_COVERAGE
+        n_pairs, n_near, least = reached(whole, late)
+        is_near, is_covered = n_near >= GOAL_NEAR, least >= GOAL_COVERAGE
         lines.append(
-            [f"{late:,} late", f"{found.n_near} of {found.n_pairs}{_missed(is_near)}",
-             f"{_per_cent(found.least_coverage)}{_missed(is_covered)}"]
+            [f"{late:,} late", f"{n_near} of {n_pairs}{_missed(is_near)}",
+             f"{_per_cent(least)}{_missed(is_covered)}"]
         )  # fmt: skip
     heading = ["labels", f"best or within .002 (goal {GOAL_NEAR})",
                f"least coverage (goal {_per_cent(GOAL_COVERAGE)})"]  # fmt: skip
@@ -146,39 +137,6 @@ def _best_means(whole: DataFrame) -> Iterator[str]:
     yield from lines_of(heading, lines)
 
 
-def _means(whole: DataFrame, late: int) -> Iterator[str]:
-    lines = [
-        [str(name), *map(decimals, one[FIGURES[:-1]]), f"{one.microseconds:,.0f}"]
-        for name, one in means(whole, late).iterrows()
-    ]
-    yield from lines_of(["", "log loss", "Brier", "calibration error", "us"], lines)
-
-
-def _pairs(whole: DataFrame, late: int) -> Iterator[str]:
-    lines = [
-        [f"{stream}, {model}", decimals(one.raw), decimals(one.ours),
-         f"{decimals(one.other)} ({one.best})", "yes" if one.near else "**no**"]
-        for (stream, model), one in beside(whole, late).iterrows()
-    ]  # fmt: skip
-    yield from lines_of(["", "score", "ours", "best other", "best or near"], lines)
-
-
-def _covered(whole: DataFrame) -> Iterator[str]:
-    columns = [coverage(whole, late) for late in LATE]
-    ranges = pairwise(RANGES)
-    ours = whole[whole.method == OURS]
-    widths = [decimals(ours[ours.late == late].width.mean()) for late in LATE]
-    lines = [
-        [
-            f"{low:g} to {high:g}",
-            *(f"{_per_cent(h)}, {_per_cent(f)} ({n:,.0f})" if n else "-" for n, h, f in of),
-        ]
-        for (low, high), of in zip(ranges, zip(*columns, strict=True), strict=True)
-    ]
-    lines.append(["mean width", *widths])
-    yield from lines_of(["p", *(f"{late:,} late" for late in LATE)], lines)
-
-
 def draw(whole: DataFrame) -> Any:
     """Return a picture: for each lateness the log loss of ours over the best other method's."""
     made, panels = plt.subplots(
@@ -187,7 +145,7 @@ def draw(whole: DataFrame) -> Any:
     for axes, late in zip(panels, LATE, strict=True):
         pairs = beside(whole, late)
         axes.plot([0, 1.5], [0, 1.5], color=OTHER_COLOUR, linewidth=0.8)
-        axes.plot(pairs.other, pairs.ours, "o", color=OURS_COLOUR, markersize=4)
+        axes.plot(pairs.best, pairs.ours, "o", color=OURS_COLOUR, markersize=4)
         axes.set_title(f"labels {late:,} late", fontsize=9)
         axes.set_xlabel("best other method")
     panels[0].set_ylabel("log loss of ours")
@@ -203,13 +161,8 @@ def render(stored: Path = STORED) -> str:
 
 
 def tables(stored: Path = STORED) -> str:
-    """Return every figure: for each lateness the means, the pairs and the coverage."""
-    whole = read(stored)
-    parts = [part for late in LATE for part in (_means(whole, late), _pairs(whole, late))]
-    titles = [f"{what}, labels {late:,} late" for late in LATE for what in ("means", "log loss")]
-    titles.append("examples in covered bins, of perfect probabilities, and their number, by p")
-    shown = ["\n".join(part) for part in (*parts, _covered(whole))]
-    return "\n\n".join(f"{title}\n\n{part}" for title, part in zip(titles, shown, strict=True))
+    """Return every figure as the benchmark prints it."""
+    return "\n\n".join(map(str, compared(read(stored))))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

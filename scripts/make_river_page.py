@@ -1,17 +1,17 @@
-"""Write docs/river-benchmark.md from the stored figures of `bench river`; --check only compares."""
+"""Write docs/river-benchmark.md from the stored figures of its benchmark; --check compares."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
-import orjson
+from pandas import DataFrame
 
-from scripts.bench.quality.river_models import HEAVY, LOGISTIC, MODELS, OURS, OURS_DECLARED
-from scripts.bench.quality.river_track import GENERATED, STREAMS, Checkpoint, figures
-from scripts.bench.report import Values
+from scripts.bench.kept import stored_rows
+from scripts.bench.quality.river_models import HEAVY, LOGISTIC, OURS
+from scripts.bench.quality.river_track import NEAR, at_ends, beside_best, compared
+from scripts.bench.quality.streams import RIVER
 from scripts.generated_page import (
     OTHER_COLOUR,
     OURS_COLOUR,
@@ -47,8 +47,8 @@ _METHOD = """\
 <!-- not run: hours -->
 
 ```sh
-python scripts/bench river --streams Elec2 --heavy-examples 5000
-python scripts/bench river --examples 5000 --streams \\
+python scripts/bench quality --set river --streams Elec2 --heavy-examples 5000
+python scripts/bench quality --set river --examples 5000 --streams \\
   Phishing,Bananas,ImageSegments,AGR_a,AGR_g,SEA,RTG,RBF_m,RBF_f,LED_a,LED_g
 python -m scripts.make_river_page --all
 ```
@@ -58,7 +58,7 @@ stream. The others continue where they stopped.
 
 - **Machine**: 26 November 2026, two noisy cores shared with much other work, one run of each model.
   Cost is processor time of all threads, relative to river's logistic regression; it wavers by a
-  third. Semantics 6, river 0.26.1, CapyMOA 0.15.1 on Java 17.
+  third. river 0.26.1, CapyMOA 0.15.1 on Java 17.
 - **Log loss** takes probabilities of at least 1e-6; river's own counts a missing label as certain.
 - **Models**: river's published settings without Torch and Vowpal Wabbit, with BOLE. CapyMOA's have
   its defaults: 100 trees, where river's forests have 10. Models for two classes know the labels,
@@ -71,85 +71,21 @@ stream. The others continue where they stopped.
   (`tests/scripts/bench/quality/test_river_track.py`).
 """
 
-Column = tuple[str, int]  # a stream and a number of its examples
-Table = dict[Column, dict[str, Values]]
-Write = Callable[[float], str]
-Figure = tuple[str, Write, int]  # its name, how it is written, 1 if more is better
-
-NEAR = 0.003  # a difference up to this counts as none
 _FOREST = "river Adaptive Random Forest"
 _SINGLE = ("river k-Nearest Neighbors", "river sklearn SGDClassifier")
 
 
-def read(stored: Path = STORED) -> Table:
-    """Return the figures of every model for each stream; the longest run of a model counts.
-
-    A generated stream of another length is another stream.
-    """
-    runs: dict[Column, dict[str, list[Checkpoint]]] = {}
-    for line in map(orjson.loads, stored.read_bytes().splitlines()):
-        stream, method = line["stream"], line["method"]
-        points = [Checkpoint(**point) for point in line["measured"]]
-        of_stream = runs.setdefault((stream, line["examples"] * (stream in GENERATED)), {})
-        of_stream[method] = max(points, of_stream.get(method, []), key=len)
-    found: Table = {}
-    for stream, length in sorted(runs, key=lambda one: (STREAMS.index(one[0]), one[1])):
-        of_stream = runs[stream, length]
-        for examples in sorted({points[-1].examples for points in of_stream.values()}):
-            found[stream, examples] = {
-                method: figures(point, of_stream.get(LOGISTIC, ()))
-                for method in MODELS
-                for point in of_stream.get(method, ())
-                if point.examples == examples
-            }
-    return found
+def read(stored: Path = STORED) -> DataFrame:
+    """Return the figures of every model for each stream, at the ends of the runs of any model."""
+    return at_ends(DataFrame(stored_rows(stored))).sort_values(
+        ["stream", "examples"],
+        key=lambda one: one.map([*RIVER].index) if one.name == "stream" else one,
+        kind="stable",
+    )
 
 
 def _times(value: float) -> str:
     return f"{value:.1f}" if value < 10.0 else f"{value:,.0f}"
-
-
-ACCURACY, KAPPA = ("accuracy", decimals, 1), ("kappa", decimals, 1)
-LOG_LOSS, COST = ("log_loss", decimals, -1), ("cost", _times, 0)
-
-
-def _table(found: Table, figure: Figure) -> Iterator[str]:
-    """Yield the lines of a table: a row a model, a column a stream; the best is bold."""
-    name, write, sign = figure
-    columns = list(found)
-    lines = []
-    best = [
-        found[column].get(_best(found[column], figure) or "", {}).get(name) for column in columns
-    ]
-    for method in MODELS:
-        values = [found[column].get(method, {}).get(name) for column in columns]
-        if any(value is not None for value in values):
-            pairs = zip(values, best, strict=True)
-            shown = [_cell(value, most, write, is_bold=sign != 0) for value, most in pairs]
-            lines.append([method.removeprefix("river "), *shown])
-    yield from lines_of(["", *(_heading(column) for column in columns)], lines)
-
-
-def _cell(value: float | None, best: float | None, write: Write, *, is_bold: bool) -> str:
-    """Return a figure, bold if it is written like the best."""
-    if value is None or best is None:
-        return "-"
-    return f"**{write(value)}**" if is_bold and write(value) == write(best) else write(value)
-
-
-def _best(of_column: dict[str, Values], figure: Figure, ours: bool = True) -> str | None:
-    name, _, sign = figure
-    known = {
-        method: sign * values[name]
-        for method, values in of_column.items()
-        if values[name] is not None and (ours or method not in (OURS, OURS_DECLARED))
-    }
-    return max(known, key=known.__getitem__) if known else None
-
-
-def _heading(column: Column) -> str:
-    stream, examples = column
-    return f"{stream}, {examples:,}"
 
 
 FAMILIES = {
@@ -165,58 +101,35 @@ FAMILIES = {
 }
 
 
-def _by_family(found: Table) -> Iterator[str]:
+def _by_family(found: DataFrame) -> Iterator[str]:
     """Yield a table of the best model of each family by accuracy, of means over some streams."""
+    models = found.groupby("method")
+    columns = len(found.groupby(["stream", "examples"]))
+    means = models[["accuracy", "log_loss", "cost"]].mean()[models.size() == columns]
+    means[models[["log_loss", "cost"]].count() < columns] = float("nan")
     lines = []
-    for family, models in FAMILIES.items():
-        ran = {
-            model: [of_column[model] for of_column in found.values()]
-            for model in models
-            if all(model in of_column for of_column in found.values())
-        }
-        if ran:
-            model = max(ran, key=lambda one: _mean(ran[one], ACCURACY) or 0.0)
-            cells = [_mean(ran[model], figure) for figure in (ACCURACY, LOG_LOSS)]
-            cost = _mean(ran[model], COST)
-            shown = ["-" if cell is None else decimals(cell) for cell in cells]
-            name = model.removeprefix("river ").removeprefix("capymoa ")
-            lines.append([family, name, *shown, "-" if cost is None else _times(cost)])
+    for family, names in FAMILIES.items():
+        of_family = means.reindex(names).dropna(how="all")
+        if not of_family.empty:
+            best = of_family.sort_values("accuracy").iloc[-1]
+            name = str(best.name).removeprefix("river ").removeprefix("capymoa ")
+            figures = zip((decimals, decimals, _times), best, strict=True)
+            lines.append([family, name, *("-" if v != v else write(v) for write, v in figures)])
     yield from lines_of(["", "best model", "accuracy", "log loss", "cost"], lines)
 
 
-def _mean(values: Sequence[Values], figure: Figure) -> float | None:
-    each = [one[figure[0]] for one in values]
-    return None if None in each else float(np.mean(each))
-
-
-def _wins(found: Table, figure: Figure) -> tuple[int, int]:
-    """Return on how many streams ours is better, and is worse, than the best other model."""
-    name, _, sign = figure
-    ahead = []
-    for of_column in found.values():
-        best = _best(of_column, figure, ours=False)
-        if OURS in of_column and best is not None:
-            ahead.append(sign * (of_column[OURS][name] - of_column[best][name]))
-    return sum(one > NEAR for one in ahead), sum(one < -NEAR for one in ahead)
-
-
-def draw(found: Table) -> Any:
+def draw(found: DataFrame) -> Any:
     """Return a picture: a line a stream, a dot a model, ours in colour."""
     whole, panels = plt.subplots(1, 2, figsize=(8.0, 3.4), sharey=True, layout="constrained")
-    headings = [_heading(column) for column in found]
+    lines = found.groupby(["stream", "examples"], sort=False).ngroup(ascending=False)
     for axes, (figure, title) in zip(panels, _PANELS.items(), strict=True):
-        dots = [
-            (values[figure], len(headings) - line, method == OURS)
-            for line, of_column in enumerate(found.values(), 1)
-            for method, values in of_column.items()
-            if values[figure] is not None and method != OURS_DECLARED
-        ]
         for is_ours, look in ((False, _OTHER_LOOK), (True, _OUR_LOOK)):
-            points = [(value, y) for value, y, one in dots if one == is_ours]
-            axes.plot(*zip(*points, strict=True), "o", **look)
+            dots = ((found.method == OURS) == is_ours) & found[figure].notna()
+            axes.plot(found[figure][dots], lines[dots], "o", **look)
         axes.set_xlabel(title)
         axes.grid(axis="y", linewidth=0.3)
-    panels[0].set_yticks(range(len(headings)), headings[::-1])
+    headings = {f"{one.stream}, {one.examples:,}": None for one in found.itertuples()}
+    panels[0].set_yticks(range(len(headings)), [*headings][::-1])
     panels[1].set_xscale("log")
     panels[1].set_xticks(_LOSSES, map(str, _LOSSES))
     panels[1].set_xticks([], minor=True)
@@ -233,32 +146,35 @@ _OUR_LOOK: dict[str, Any] = {"color": OURS_COLOUR, "markersize": 7, "label": "on
 def render(stored: Path = STORED) -> str:
     """Return the page."""
     found = read(stored)
-    (first, of_first), *_ = found.items()
+    first = found[
+        (found.stream == found.stream.iloc[0]) & (found.examples == found.examples.iloc[0])
+    ]
     # Streams on which a model of most families was run on the same examples.
-    shared = {column: one for column, one in found.items() if _FOREST in one}
-    (sharper, blunter), (better, worse) = (_wins(found, one) for one in (ACCURACY, LOG_LOSS))
+    has_forest = found.groupby(["stream", "examples"]).method.transform(
+        lambda one: _FOREST in set(one)
+    )
+    accuracy, losses = (beside_best(found, figure).ahead for figure in ("accuracy", "log_loss"))
+    shared = found[has_forest]
+    n_shared = len(shared.groupby(["stream", "examples"]))
     parts = [
         _INTRODUCTION,
         "![Accuracy and log loss of every model on each stream](images/river-benchmark.svg)\n\n",
         f"Against the best other model of each stream, `online-svm` has a higher accuracy on "
-        f"{sharper} of {len(found)}\n(lower on {blunter}) and a lower log loss on {better} "
-        f"(higher on {worse}). A difference of {NEAR} counts as none.\n\n",
-        f"Best model of each family, means over {len(shared)} streams with the same examples:\n\n",
+        f"{sum(accuracy > NEAR)} of {len(accuracy)}\n(lower on {sum(accuracy < -NEAR)}) and a "
+        f"lower log loss on {sum(losses > NEAR)} (higher on {sum(losses < -NEAR)}). "
+        f"A difference of {NEAR} counts as none.\n\n",
+        f"Best model of each family, means over {n_shared} streams with the same examples:\n\n",
         *(f"{line}\n" for line in _by_family(shared)),
-        f"\nThe same on {first[0]}, where all models were run:\n\n",
-        *(f"{line}\n" for line in _by_family({first: of_first})),
+        f"\nThe same on {first.stream.iloc[0]}, where all models were run:\n\n",
+        *(f"{line}\n" for line in _by_family(first)),
         f"\n{_READING}{_METHOD}",
     ]
     return "".join(parts)
 
 
 def tables(stored: Path = STORED) -> str:
-    """Return every figure: a table for each metric, a row a model, a column a stream."""
-    found = read(stored)
-    return "\n\n".join(
-        "\n".join([figure[0].replace("_", " "), "", *_table(found, figure)])
-        for figure in (ACCURACY, KAPPA, LOG_LOSS, COST)
-    )
+    """Return every figure as the benchmark prints it."""
+    return "\n\n".join(map(str, compared(read(stored))))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

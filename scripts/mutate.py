@@ -8,7 +8,10 @@ tests of the same name, then the folder's. Tests that fail without a mutation ar
 
 import argparse
 import ast
+import os
 import random
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
-
-from scripts.plant_faults import copy_tree, failures  # noqa: E402
+COPIED = (
+    "online_svm", "workers", "tests", "scripts", "docs", "deploy", "pyproject.toml", "README.md"
+)  # fmt: skip
+LIMIT_SECONDS = 1200  # for the tests of one mutation
 
 FOLDERS = ("online_svm/predictor", "workers/broker", "workers/session")
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
@@ -144,6 +148,34 @@ def _is_none(value: ast.expr | None) -> bool:
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def failures(tree: Path, tests: Sequence[str], stops_at_first: bool = True) -> list[str]:
+    """Return the tests that fail, by default the first one alone."""
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    environment = os.environ | {"PYTHONPATH": str(tree)}
+    try:
+        run = subprocess.run(
+            [*command, "-x"] if stops_at_first else command,
+            cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return ["the tests did not end"]
+    if run.returncode == 0:
+        return []
+    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    names = [line.partition(" - ")[0] for line in failed]
+    return names or [f"exit code {run.returncode}"]
+
+
+def copy_tree(target: Path, source: Path = ROOT) -> None:
+    """Copy the tree with its compiled files, so that only what changes is compiled again."""
+    for name in COPIED:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
+        else:
+            shutil.copy2(source / name, target / name)
 
 
 if __name__ == "__main__":

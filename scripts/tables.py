@@ -46,12 +46,14 @@ def _is_number(value: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return a value as text: four digits, a range as "low to high", a dash for nothing."""
-    if value is None:
+    if value is None or value != value:  # not a number
         return "-"
     if isinstance(value, list):
         return " to ".join(map(shown, value))
     if not isinstance(value, float):
         return str(value)
-    if value != 0.0 and abs(value) < 1e-3:
+    if value.is_integer() or abs(value) >= 1000.0:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-3:
         return f"{value:.1e}"
-    return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) < 100 else f"{value:.1f}"
+    return f"{value:.4f}" if abs(value) < 100.0 else f"{value:.1f}"

@@ -18,6 +18,7 @@ import pytest
 import structlog
 import system_tools
 from hypothesis import settings
+from late_refits import late_refits
 
 from workers.broker import embedded, feed_reader
 from workers.broker.store import Store
@@ -180,6 +181,13 @@ def world(redis_url, feed, run_command):
 
     with World(redis_url, feed, run_command) as world:
         yield world
+
+
+@pytest.fixture
+def lagging():
+    """Let refits take effect `refit_every` - 1 examples late, from the first one on."""
+    with late_refits():
+        yield
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = (
     {"classifier", "calibrator", "river"},
     {"predictor"},
+    {"memory"},
     {"refit"},
     {"venn", "svm", "metrics"},
     {"calibration"},
@@ -30,7 +31,8 @@ SERVICE = (
     {"cli"},
     {"demo"},
     {"dashboard", "ray_fleet", "gateway"},
-    {"scorer", "offline"},
+    {"offline"},
+    {"recording"},
     {"admin"},
     {"runner"},
     {"monitor"},

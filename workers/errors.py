@@ -25,7 +25,7 @@ WorkerError
 ├── ReadTooLarge             -   the reader requests fewer entries at once
 │   └── ReadCut                  Redis closed the connection during the reply
 ├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
-├── InvalidPublication       -   a published state cannot be used; the scorer keeps its present one
+├── InvalidPublication       -   a published state cannot be used; the gateway keeps the one before
 └── CommitRefused            -   the session reads its position again and continues
     ├── PositionMoved            the committed cursor is not the start of this batch
     └── BatchChanged             the entries after the cursor are not this batch
@@ -187,6 +187,25 @@ def exit_code(error: WorkerError | OnlineSVMError) -> int:
     return kind.exit_code
 
 
+def without_snapshots(feed: str, problems: str) -> SnapshotsLost:
+    """Return the error for a feed whose kept snapshots cannot be used, for these reasons."""
+    return SnapshotsLost(
+        f"feed {feed!r}: no kept snapshot can be used. {problems} Where all input is kept, "
+        f"online-svm verify {feed} --repair makes one; else {way_back(feed)}"
+    )
+
+
+def way_back(feed: str) -> str:
+    """Return the commands that let a feed go on whose state or input is lost.
+
+    A backup is put back after a reset, since the answers after it are given up.
+    """
+    return (
+        f"go back to a backup with online-svm reset {feed}, then online-svm restore {feed} FILE; "
+        f"or begin anew with online-svm reset {feed}"
+    )
+
+
 class Trouble(NamedTuple):
     """A failure that lasts."""
 
@@ -200,7 +219,7 @@ def still(before: Trouble | None, reason: str) -> Trouble:
 
 
 @contextmanager
-def writing(place: Path, advice: str = "") -> Iterator[None]:
+def writing(place: Path) -> Iterator[None]:
     """Turn an OSError in the block into BadConfiguration: a file of the user cannot be written."""
     try:
         yield
@@ -208,4 +227,4 @@ def writing(place: Path, advice: str = "") -> Iterator[None]:
         raise
     except OSError as error:
         reason = f"{place}: cannot be written: {error.strerror or error}"
-        raise BadConfiguration(f"{reason}{advice}") from None
+        raise BadConfiguration(reason) from None

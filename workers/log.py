@@ -3,9 +3,13 @@
 Standard output is for results alone: a log line there would break a reader of JSON.
 """
 
+import logging
 import sys
+import time
 from collections.abc import MutableMapping
 from typing import Any, Literal
+
+from typing_extensions import override
 
 from workers.text import printable
 
@@ -48,6 +52,57 @@ def configure(form: Format = "text") -> None:
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+FIRST_STEP_SECONDS, LAST_STEP_SECONDS = 1.0, 600.0
+"""Bounds of the time without a line after a line about the same cause; each step is doubled."""
+
+_MAX_CAUSES = 64  # with a step of their own
+
+
+class BackedOff(logging.Handler):
+    """Logs what a library reports: a line for each cause, then at most one for each step.
+
+    A library reports as often as clients make it, with a traceback and what they sent. A line has
+    neither: the cause is the kind of an exception and the place that raised it, or the text of a
+    message without its parameters.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps: dict[tuple[str, ...], tuple[float, float, int]] = {}
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log a record unless its cause was logged a moment ago."""
+        error = record.exc_info[1] if record.exc_info else None
+        reason = str(record.msg).partition("\n")[0] if error is None else type(error).__name__
+        trace = None if error is None else error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        at = "" if trace is None else f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+        cause = (record.name, reason, at)
+        if cause not in self._steps and len(self._steps) >= _MAX_CAUSES:
+            cause = ("others", "", "")
+        now = time.monotonic()
+        due, step, left_out = self._steps.get(cause, (now, FIRST_STEP_SECONDS, 0))
+        if now < due:
+            self._steps[cause] = due, step, left_out + 1
+            return
+        if now > due + LAST_STEP_SECONDS:
+            step = FIRST_STEP_SECONDS
+        self._steps[cause] = now + step, min(2 * step, LAST_STEP_SECONDS), 0
+        found = {"source": record.name, "reason": reason, "at": at or None}
+        Logger("online_svm").error("the server reports", **found, left_out=left_out or None)
+
+
+def one_line_a_cause(*names: str) -> None:
+    """Let errors of these standard loggers be logged by one `BackedOff`, and nothing else."""
+    handler = BackedOff()
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.ERROR)
 
 
 def log_if_json(error: str) -> bool:

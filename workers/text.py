@@ -109,3 +109,8 @@ def _escaped_in_json(character: str) -> str:
         return " "  # in JSON these occur only between tokens, as white space
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def share(value: float) -> str:
+    """Return a number with three decimals, without a leading zero: .757."""
+    return f"{value:.3f}".removeprefix("0")

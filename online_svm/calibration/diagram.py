@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
+from online_svm.stream.frames import scores_by_name
 from online_svm.types import Bools, Floats, Ints, Weights
 
 MAX_EXACT_EXAMPLES = 3_000_000_000  # up to this many examples, products of two counts fit 64 bits
@@ -103,9 +104,16 @@ def check_codes(codes: ArrayLike, n_samples: int, n_classes: int) -> Ints:
 
 
 def check_columns(scores: ArrayLike) -> Floats:
-    """Return score rows as a float64 matrix; raise InvalidInput unless it is 2-D and finite."""
+    """Return score rows as a float64 matrix; raise InvalidInput unless it is 2-D and finite.
+
+    The columns of a data frame are found by the codes of the classes, if they have names.
+    """
     try:
+        if not isinstance(scores, np.ndarray):
+            scores = scores_by_name(scores, argument="scores")
         columns = np.asarray(scores, dtype=np.float64)
+    except InvalidInput:
+        raise
     except (TypeError, ValueError) as error:
         raise InvalidInput("scores: expected rows of numbers, all of one length") from error
     if columns.ndim != 2 or not columns.shape[1]:

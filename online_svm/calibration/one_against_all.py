@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from online_svm.calibration.diagram import TiedCounts, check_codes, check_columns, pool_ties
 from online_svm.calibration.score_map import CountsMap, IntervalMap, ScoreMap
 from online_svm.errors import InvalidInput
-from online_svm.storage.state import nest, under
-from online_svm.storage.state_schema import StateSchema, one
-from online_svm.types import Arrays, Bools, Floats
+from online_svm.storage.state import State, under
+from online_svm.storage.state_schema import StateSchema, StoredArrays, one, record
+from online_svm.types import Bools, Floats
 
 
 class LabelledColumns:
@@ -42,7 +42,7 @@ class LabelledColumns:
         return self._counts[j]
 
 
-class OneAgainstAll:
+class OneAgainstAll(StoredArrays):
     """Probabilities of K classes from one score map a class (Zadrozny & Elkan 2002).
 
     Each map is fitted on the scores of its class, with that class as positive. The K values are
@@ -68,6 +68,10 @@ class OneAgainstAll:
            [0., 1.]])
     """
 
+    _stored = StateSchema(
+        one("_n_maps", least=1, below=1 << 16),
+        record("_fitted_maps", stored_as="maps", of="_restored_maps"),
+    )
     maps_: list[ScoreMap]
 
     def __init__(self, make_map: Callable[[], ScoreMap]) -> None:
@@ -114,25 +118,26 @@ class OneAgainstAll:
             each.insert(0, 1.0 - each[0][:, ::-1])
         return np.stack(each, axis=1)
 
-    def state(self) -> Arrays:
-        """Return the fitted maps as arrays; the arrays of map j are named "j.name"."""
+    @property
+    def _n_maps(self) -> int:
+        return len(self.__dict__.get("maps_", ()))
+
+    @_n_maps.setter
+    def _n_maps(self, count: int) -> None:
+        self.maps_ = count * [self.make_map()]  # the restored ones replace it
+
+    @property
+    def _fitted_maps(self) -> list[ScoreMap]:
         self._require_fit()
-        state: Arrays = {"n_maps": np.array([len(self.maps_)], dtype=np.int64)}
-        for j, map_ in enumerate(self.maps_):
-            state |= nest(str(j), map_.state())
-        return state
+        return self.maps_
 
-    @classmethod
-    def from_state(cls, state: Arrays, make_map: Callable[[], ScoreMap]) -> Self:
-        """Restore the fitted maps from `state`; `make_map` determines their class.
+    @_fitted_maps.setter
+    def _fitted_maps(self, maps: list[ScoreMap]) -> None:
+        self.maps_ = maps
 
-        Raises InvalidSnapshot if an array is absent or has another type or length.
-        """
-        restored = cls(make_map)
-        kind = type(make_map())
-        count = StateSchema(one("n_maps")).values(cls, None, state)["n_maps"]
-        restored.maps_ = [kind.from_state(under(str(j), state)) for j in range(count)]
-        return restored
+    def _restored_maps(self, state: State) -> list[ScoreMap]:
+        kind = type(self.make_map())
+        return [kind.from_state(under(str(j), state.arrays)) for j in range(self._n_maps)]
 
     def _points(self, j: int, scores: Floats) -> Floats:
         return self.maps_[j].predict_unchecked(np.ascontiguousarray(scores[:, j]))

@@ -30,5 +30,6 @@ static inline double largest_magnitude(const double *values, int64_t n) {
 }
 
 static inline int64_t lesser_int(int64_t a, int64_t b) { return b < a ? b : a; }
+static inline int64_t greater_int(int64_t a, int64_t b) { return b > a ? b : a; }
 
 #endif

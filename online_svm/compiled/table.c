@@ -27,10 +27,10 @@
     DO(metrics_sequential_exchangeability)                                                                             \
     DO(metrics_windowed_validity)                                                                                      \
     DO(metrics_window_ring)                                                                                            \
-    DO(predictor_frequency_interval)                                                                                   \
     DO(predictor_joint_prediction)                                                                                     \
-    DO(predictor_recent_ensemble)                                                                                      \
+    DO(predictor_recent_stacks)                                                                                      \
     DO(predictor_ensemble)                                                                                             \
+    DO(predictor_expert_average)                                                                                       \
     DO(predictor_label_history)                                                                                        \
     DO(predictor_neighbours)                                                                                           \
     DO(predictor_pair_prediction)                                                                                      \
@@ -44,6 +44,7 @@
     DO(refit_committee_stack)                                                                                          \
     DO(refit_committee_staleness)                                                                                      \
     DO(refit_time_columns)                                                                                             \
+    DO(stream_answer_text)                                                                                             \
     DO(stream_split)                                                                                                   \
     DO(stream_cells)                                                                                                   \
     DO(svm_exact_active_set)                                                                                           \

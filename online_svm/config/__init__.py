@@ -17,6 +17,7 @@ from online_svm.config.groups import (
     Promised,
     ScoreConfig,
     WindowConfig,
+    WithoutNul,
 )
 from online_svm.config.semantics import SEMANTICS, check
 from online_svm.errors import InvalidConfig
@@ -30,7 +31,7 @@ SCORE = "score"
 """Name of the given score, a probability, among the published maps; and of its feature."""
 SCORE_VERSION = "score_version"
 EARLY_UNTIL = 2000
-"""Without `refit_lag`, refits at fewer learned examples than this take effect at once.
+"""Refits at fewer learned examples than this take effect at once.
 
 Answers improve fastest in this phase, and a refit is short. Equal to the default window."""
 
@@ -39,9 +40,9 @@ REFIT_EVERY = 250  # default of `refit_every`; for a committee the shortest dist
 MAX_REPRESENTED_EXAMPLES = 100_000
 """Examples for which the labels of `metrics_window` may stand: a report costs as many steps."""
 
-TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
+TaxonomyName = Literal["class", "class-rank", "venn-abers"]
 DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "trees", "logistic")
-FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
+FeatureName = Annotated[str, Field(min_length=1, max_length=256), WithoutNul]
 KindName = Literal["number", "boolean", "category", "time"]
 """Kind of a feature; see `online_svm.stream.cells`."""
 
@@ -69,31 +70,14 @@ class PredictorFields(
         "as amount=number,country=category. 'infer': named features, whose kinds "
         "are found. Default: as in the first example.",
     )
-    max_categories: int = Field(
-        64,
-        ge=2,
-        le=1024,
-        description="Categories of a feature; the rarest share one.",
-    )
-    max_missing: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="Share of the features that a named example may lack.",
-    )
     missing: Literal["reject", "mean"] = Field(
         "reject",
         description="A missing value in an array rejects the example, or becomes the training "
         "mean. A named one is a gap, which rejects nothing.",
     )
 
-    split: Literal["interleaved", "oldest", "crossfit"] = Field(
-        "interleaved",
-        description="Of the window into training and calibration; 'crossfit' uses all of it for "
-        "both, with out-of-fold scores.",
-    )
-    train_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="Share of the training part. Default: 0.8 of a committee, else 0.7."
+    split: Literal["interleaved", "oldest"] = Field(
+        "interleaved", description="Of the window into training and calibration."
     )
     window: Annotated[int, Field(ge=10)] | None = Field(
         2000, description="Learned examples that are kept; none keeps all."
@@ -103,20 +87,11 @@ class PredictorFields(
         description="Learned examples between two refits. Default: 250, of a committee up to "
         "2000 while newer models are no better.",
     )
-    refit_lag: int | None = Field(
-        None,
-        ge=0,
-        description="Learned examples between the start of a refit and its effect; default "
-        "refit_every - 1.",
-    )
 
     maps: tuple[MapName, ...] = Field(
         ("platt", "isotonic", "binning"),
         description="Published probability maps; 'mixed' weights them by past probabilities of "
         "the labels.",
-    )
-    map_data: Literal["calibration", "training"] = Field(
-        "calibration", description="Scores the maps are fitted on ('training' as in the paper)."
     )
     taxonomy: TaxonomyName | None = Field(
         None,
@@ -135,7 +110,7 @@ class PredictorFields(
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
     semantics: int = Field(
         SEMANTICS,
-        description="Rules by which answers are computed. A feed keeps its own.",
+        description="Number of the rules by which answers are computed.",
     )
 
     @model_validator(mode="after")
@@ -162,9 +137,6 @@ class PredictorConfig(PredictorFields):
     --------
     >>> PredictorConfig(classes=["ham", "spam"]).window
     2000
-    >>> paper = PredictorConfig.paper(["acc", "good", "unacc", "vgood"], gamma=0.5)
-    >>> paper.split, paper.refit_every, paper.window
-    ('oldest', 1, None)
     """
 
     @model_validator(mode="after")
@@ -172,8 +144,6 @@ class PredictorConfig(PredictorFields):
         """Refuse combinations that cannot work."""
         self._check_labels()
         self._check_budget()
-        if self.given_answers and self.classes is None:
-            raise ValueError("given_answers: declare the classes that answers are about")
         if self.labels == "integer":
             _check_integers(self.classes or ())
         if isinstance(self.class_weight, dict) and self.classes is not None:
@@ -186,18 +156,12 @@ class PredictorConfig(PredictorFields):
                 f"{', '.join(self.classes or ('none',))[:200]}: declare as classes the true labels "
                 "that it has, and no others"
             )
-        if self.semantics < 5 and self.reviews and len(self.classes or ()) != 2:
-            raise ValueError("costs: under semantics 4 review is for two classes")
         if self.promise is not None:
             self._check_promise(self.promise)
-        if self.refit_lag is not None and self.refit_lag >= self.distance:
-            raise ValueError("refit_lag: must be smaller than refit_every (250 without one)")
         if self.learner == "psvm" and len(self.classes or ()) != 2:
             raise ValueError(
                 "learner: psvm learns probabilities of the second of two classes; declare two"
             )
-        if self.split == "crossfit" and self.learner != "svc":
-            raise ValueError("split: crossfit needs learner = 'svc'")
         if self.committee not in (None, "single"):
             self._check_committee()
         if self.on_drift != "report":
@@ -220,8 +184,6 @@ class PredictorConfig(PredictorFields):
     def _check_examples_with_scores(self) -> None:
         if self.classes is None:
             raise ValueError("scores: declare the classes that a score is about")
-        if self.semantics < 6:
-            raise ValueError("scores: need semantics 6")
         if isinstance(self.features, int | tuple):
             raise ValueError("features: with scores, declare names with their kinds, or nothing")
         if isinstance(self.features, dict) and any(
@@ -246,8 +208,6 @@ class PredictorConfig(PredictorFields):
             raise ValueError(
                 "promise: labels that come soon are unlike the others; set maturity = 'horizon'"
             )
-        if self.given_answers:
-            raise ValueError("promise: is about the answers of the feed; unset given_answers")
 
     def _check_drift(self) -> None:
         if self.monitors == "off":
@@ -287,6 +247,11 @@ class PredictorConfig(PredictorFields):
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     @property
+    def n_reserved(self) -> int:
+        """First columns of a row that hold the score and its version; they are no features."""
+        return 0 if self.scores is None else self.n_scores + 1
+
+    @property
     def declared_kinds(self) -> tuple[str, ...]:
         """Kinds of the score's columns, and the declared ones of the features, sorted by name.
 
@@ -306,8 +271,6 @@ class PredictorConfig(PredictorFields):
         A committee needs many examples for its weights and few for calibration: on thirteen
         streams the mean log loss was .2849 with a share of .8, and .2908 with .7.
         """
-        if self.train_fraction is not None:
-            return self.train_fraction
         if self.score_role == "alone":
             return 0.5  # two or three weights are trained
         return 0.8 if self.members else 0.7
@@ -333,12 +296,27 @@ class PredictorConfig(PredictorFields):
     @property
     def lag(self) -> int:
         """Learned examples between the freeze of a refit and its activation."""
-        return self.distance - 1 if self.refit_lag is None else self.refit_lag
+        return self.distance - 1
 
     @property
     def lags_from(self) -> int:
         """Learned examples from which a refit takes effect `lag` examples after its freeze."""
-        return EARLY_UNTIL if self.refit_lag is None else 0
+        return EARLY_UNTIL
+
+    @property
+    def tube_penalty(self) -> float:
+        """Penalty of leaving the tube of a probability, for the P-SVM."""
+        return 1.0
+
+    @property
+    def tube_half_height(self) -> float:
+        """Half the height of that tube, eta; a score of 1 means the probability 1 - eta."""
+        return 0.1
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether the features are scaled to mean 0 and variance 1, as in the training set."""
+        return True
 
     @property
     def dense_until(self) -> int:
@@ -361,15 +339,6 @@ class PredictorConfig(PredictorFields):
         if self.scores == "probability":
             own = (SCORE,)
         return (*fitted, *own, *(name for name in self.maps if name == MIXED))
-
-    @classmethod
-    def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:
-        """Return the settings of the online protocol of Lambrou et al. (2012), with `changes`."""
-        protocol: dict[str, object] = {
-            "classes": tuple(classes), "split": "oldest", "refit_every": 1, "refit_lag": 0,
-            "window": None, "scale": "none", "interval_level": None, "monitors": "off",
-        }  # fmt: skip
-        return cls.model_validate(protocol | changes)
 
 
 def first_error(error: ValidationError) -> str:

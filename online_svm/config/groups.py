@@ -5,8 +5,6 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from online_svm.config.semantics import is_unset
-
 
 class Settings(BaseModel):
     """Immutable settings; unknown names and NaN are refused."""
@@ -15,11 +13,20 @@ class Settings(BaseModel):
 
 
 MemberName = Literal["rbf", "rbf-wide", "rbf-narrow", "trees", "logistic"]
-Label = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("contains NUL, which no entry may contain")
+    return text
+
+
+WithoutNul = AfterValidator(_without_nul)
+Label = Annotated[str, Field(min_length=1, max_length=256), WithoutNul]
 
 
 class MachineConfig(Settings):
-    """Settings of the machines: learner, kernel, penalties and scaling of the features."""
+    """Settings of the machines: learner, kernel and penalties."""
 
     learner: Literal["svc", "psvm"] = Field(
         "svc",
@@ -30,14 +37,8 @@ class MachineConfig(Settings):
         description="One machine, or several, weighted by how well each predicted. Default: "
         "'default', but 'single' with another learner, split or kernel.",
     )
-    kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
+    kernel: Literal["rbf", "linear"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
-    C_prob: float = Field(
-        1.0, gt=0, le=1e6, description="Penalty of leaving the tube of a probability (psvm)."
-    )
-    eta: float = Field(
-        0.1, ge=1e-6, le=0.499, description="Half the height of that tube; f = 1 means 1 - eta."
-    )
     gamma: float | Literal["scale"] = Field(
         "scale",
         description="Kernel width; 'scale' is 1 / (n_features * variance of the training part).",
@@ -45,10 +46,6 @@ class MachineConfig(Settings):
     class_weight: (
         dict[Label, Annotated[float, Field(ge=1e-6, le=1e6)]] | Literal["balanced"] | None
     ) = Field(None, description="Multiplies C for a class.")
-
-    scale: Literal["standard", "none"] = Field(
-        "standard", description="Scaling of the features, fitted on the proper training set."
-    )
 
     @model_validator(mode="after")
     def _valid_width(self) -> Self:
@@ -66,17 +63,21 @@ class ScoreConfig(Settings):
 
     scores: Literal["probability", "margin"] | None = Field(
         None,
-        exclude_if=is_unset,
         description="Examples carry `score`, the output of another model: a probability of the "
         "second class, or a margin; with more classes one number a class. Needs "
         "`classes`.",
     )
     score_use: ScoreUse | None = Field(
         None,
-        exclude_if=is_unset,
         description="'alone' (default): the answer is the calibrated score, features are "
         "ignored. 'member': the score joins the machines. 'watched': monitors test "
         "the score, a probability, and answers do not use it.",
+    )
+    score_model: Literal["fixed", "learning"] | None = Field(
+        None,
+        description="Whether the scored model stays as it is, 'fixed', until `score_version` "
+        "changes. A model that learns on (default) scores examples that it learned otherwise than "
+        "the next one, so the guarantee is approximate.",
     )
 
     @property
@@ -85,8 +86,9 @@ class ScoreConfig(Settings):
         return None if self.scores is None else self.score_use or "alone"
 
     def _check_scores(self) -> None:
-        if self.score_use is not None and self.scores is None:
-            raise ValueError("score_use: set scores to what a score is: probability or margin")
+        for name in ("score_use", "score_model"):
+            if getattr(self, name) is not None and self.scores is None:
+                raise ValueError(f"{name}: set scores to what a score is: probability or margin")
         if self.score_role == "watched" and self.scores != "probability":
             raise ValueError("score_use: only a probability can be watched; set scores to that")
 
@@ -117,7 +119,7 @@ class MonitorConfig(Settings):
     )
 
 
-SliceName = Annotated[str, Field(min_length=1, max_length=64)]
+SliceName = Annotated[str, Field(min_length=1, max_length=64), WithoutNul]
 
 MAX_SLICES = 16  # limit on the slices: each costs a pass over the window at every report
 
@@ -192,7 +194,6 @@ class DecisionConfig(Settings):
     )
     promise: Annotated[dict[Promised, Rate] | None, AfterValidator(_whole_promise)] = Field(
         None,
-        exclude_if=is_unset,
         description="Largest error rate among decided cases, and the confidence that it always "
         "holds: each answer has a label or `review` as action. Needs `classes`. As "
         "error=.03,confidence=.95 (default). For two classes also miss, the share "
@@ -294,15 +295,8 @@ class LabelConfig(Settings):
         "without a label. As many ids of learned ones are kept, to correct labels.",
     )
 
-    given_answers: bool = Field(
-        False,
-        description="Whether an example may carry `a`, an earlier answer, which is scored "
-        "instead of the worker's.",
-    )
-
     label_budget: Annotated[float, Field(ge=1e-4, le=1)] | None = Field(
         None,
-        exclude_if=is_unset,
         description="Share of the answers whose labels are bought, as .05. Each answer says "
         "whether its label is wanted, by chance, and with which probability. "
         "Figures weight wanted labels, so they hold for all examples. Needs a "
@@ -333,11 +327,6 @@ class LabelConfig(Settings):
             raise ValueError(
                 "label_budget: an answer says whether its label is wanted, so the label comes "
                 "after it; set horizon to how long a label may take"
-            )
-        if self.given_answers and self.takes_delayed_labels:
-            raise ValueError(
-                "given_answers: with a horizon the answer that the feed gave is scored; set one of "
-                "the two"
             )
         if not self.takes_delayed_labels and self.maturity != "horizon":
             raise ValueError(

@@ -1,5 +1,7 @@
 """The Clopper-Pearson interval of a frequency, with a cache of computed intervals."""
 
+import math
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -9,6 +11,7 @@ from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats, Ints
 
+LEVEL = 0.95  # confidence of each `Estimate`
 N_CACHE_SLOTS = 1 << 15  # a window of 2,000 in a dozen bins has a few thousand pairs of counts
 
 
@@ -35,3 +38,32 @@ def binomial_intervals(level: float) -> BinomialIntervals:
 @kernel
 def interval(intervals: BinomialIntervals, hits: int, total: int) -> tuple[float, float]:
     """Return the interval of the frequency given `hits` among `total`, both below 2^31."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its interval of confidence `LEVEL`; all are NaN if the figure is undefined."""
+
+    value: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "unknown"
+        return f"{self.value:.3f} [{self.lower:.3f}, {self.upper:.3f}]"
+
+
+UNDEFINED = Estimate(math.nan, math.nan, math.nan)
+
+
+def proportion(hits: int, total: int) -> Estimate:
+    """Return a share with its Clopper-Pearson interval; undefined for a total of 0.
+
+    Raises InvalidInput if `hits` is not in 0 ... `total`.
+    """
+    if not 0 <= hits <= total:
+        raise InvalidInput(f"hits: must be in 0 ... {total}, got {hits}")
+    if not total:
+        return UNDEFINED
+    return Estimate(hits / total, *interval(binomial_intervals(LEVEL), hits, total))

@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import REVIEW
-from online_svm.storage.state_schema import StateSchema, floats, ints, one
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import CostReport
-from online_svm.types import Arrays, Floats, Ints
-
-NONE_BY_INTERVAL = -1  # index of `review` for the kernel if intervals do not decide it
+from online_svm.types import Floats, Ints
 
 
 class Decisions(NamedTuple):
@@ -33,38 +31,26 @@ class CostMatrix:
     asks a person for the true label: its cost is its price plus the cost of the best action for
     that label. The actions are the labels in their order, then the other actions by name.
 
-    `reviews_by_interval` selects the rule of semantics 4 for two classes: `review` is chosen if its
-    price is below the stake, the maximum over the probabilities in the interval of the excess cost
-    of the chosen action over the best one. By default intervals have no effect.
-
     Examples
     --------
     >>> costs = {"bad": {"bad": 0, "good": 5, "review": 0.4},
     ...          "good": {"bad": 1, "good": 0, "review": 0.4}}
     >>> matrix = CostMatrix(costs, ("bad", "good"))
     >>> p = np.array([[0.7, 0.3], [0.25, 0.75], [0.01, 0.99]])
-    >>> [matrix.actions[i] for i in matrix.decide(p, p, p).action]
+    >>> [matrix.actions[i] for i in matrix.decide(p).action]
     ['bad', 'review', 'good']
     """
 
-    def __init__(
-        self,
-        costs: Mapping[str, Mapping[str, float]],
-        classes: tuple[str, ...],
-        reviews_by_interval: bool = False,
-    ) -> None:
+    def __init__(self, costs: Mapping[str, Mapping[str, float]], classes: tuple[str, ...]) -> None:
         others = sorted(set(costs[classes[0]]) - set(classes))
         self.actions = (*classes, *others)
         rows = [[costs[label][name] for name in self.actions] for label in classes]
         # Total cost of each action by true label, shape (n_classes, n_actions).
         self.costs: Floats = np.array(rows, dtype=np.float64)
-        self._by_interval, self._price = NONE_BY_INTERVAL, 0.0
         if REVIEW in others:
             review = self.actions.index(REVIEW)
             known = np.delete(self.costs, review, axis=1)
             self.costs[:, review] += known.min(axis=1)
-            if reviews_by_interval:
-                self._by_interval, self._price = review, float(costs[classes[0]][REVIEW])
 
     @classmethod
     def of(cls, config: PredictorConfig) -> "CostMatrix | None":
@@ -73,48 +59,35 @@ class CostMatrix:
             return None
         assert config.classes is not None
         known = [label for label in LabelIndex(config.classes).view().classes if label is not None]
-        return cls(config.costs, tuple(known), reviews_by_interval=config.semantics < 5)
+        return cls(config.costs, tuple(known))
 
     def decided(self, block: PredictionBlock) -> PredictionBlock:
         """Return the block with decisions added; a block answered during warm-up is unchanged."""
         if block.status != "ok":
             return block
-        found = self.decide(block.point, block.lower, block.upper)
+        found = self.decide(block.point)
         return replace(block, actions=self.actions, **found._asdict())
 
-    def decide(self, point: Floats, lower: Floats, upper: Floats) -> Decisions:
-        """Choose an action for each example; all arrays have shape (m, n_classes)."""
+    def decide(self, point: Floats) -> Decisions:
+        """Choose an action for each row of probabilities, shape (m, n_classes)."""
         m = len(point)
         found = Decisions(np.empty(m, dtype=np.int64), np.empty(m))
-        bounds = _Bounds(*map(np.ascontiguousarray, (point, lower, upper)))
-        _decide(self.costs, self._by_interval, self._price, bounds, found)
+        _decide(self.costs, np.ascontiguousarray(point), found)
         return found
 
 
-class _Bounds(NamedTuple):
-    """Probability and interval of each class; each array has shape (m, n_classes)."""
-
-    point: Floats
-    lower: Floats
-    upper: Floats
-
-
 @kernel
-def _decide(costs: Floats, review: int, price: float, bounds: _Bounds, found: Decisions) -> None:
-    """Write the action of each row and its expected cost.
+def _decide(costs: Floats, point: Floats, found: Decisions) -> None:
+    """Write the action of each row and its expected cost; `costs` is (n_classes, n_actions)."""
 
-    `costs` has shape (n_classes, n_actions); `review` is `NONE_BY_INTERVAL` or the action that
-    intervals decide.
-    """
-
-
-_FIELDS = StateSchema(floats("_always"), ints("_taken"), floats("_sums"), one("_scored"))
 
 _OWN, _BY_LABEL = range(2)
 
 
-class RealisedCost:
+class RealisedCost(StoredArrays):
     """Running sums of the cost of the chosen actions, added example by example."""
+
+    _stored = StateSchema(floats("_always"), ints("_taken"), floats("_sums"), one("_scored"))
 
     def __init__(self, matrix: CostMatrix) -> None:
         self.matrix = matrix
@@ -129,13 +102,12 @@ class RealisedCost:
         matrix = CostMatrix.of(config)
         return None if matrix is None else cls(matrix)
 
-    def update(self, point: Floats, lower: Floats, upper: Floats, columns: Ints) -> None:
+    def update(self, point: Floats, columns: Ints) -> None:
         """Add examples in the order in which they are learned, with their announced probabilities.
 
-        The floats have shape (m, n_classes); `columns`, shape (m,), are the indices of the true
-        labels.
+        `point` has shape (m, n_classes); `columns`, shape (m,), are the indices of the true labels.
         """
-        action = self.matrix.decide(point, lower, upper).action
+        action = self.matrix.decide(point).action
         label = np.asarray(point.argmax(axis=1), dtype=np.int64)
         taken = np.stack([action, label, columns], axis=1)
         _add(self.matrix.costs, taken, self._always, self._taken, self._sums)
@@ -151,15 +123,6 @@ class RealisedCost:
             always={name: self._mean(self._always[i]) for i, name in enumerate(actions)},
             taken={name: int(self._taken[i]) for i, name in enumerate(actions)},
         )
-
-    def state(self) -> Arrays:
-        """Return the sums as arrays."""
-        return _FIELDS.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays, matrix: CostMatrix) -> Self:
-        """Restore the sums, or raise InvalidSnapshot."""
-        return _FIELDS.fill(cls(matrix), None, state)
 
     def _mean(self, total: float) -> float | None:
         return float(total) / self._scored if self._scored else None

@@ -51,7 +51,7 @@ static void call_add(const Slot *a, Slot *r) {
         const double *p = answers.probabilities.at + i * k;
         counts[CLIPPED] += p[true_label] < CLIP;
         sums[LOG_LOSS] += log_loss(p[true_label]);
-        sums[BRIER] += brier_score(p, k, true_label);
+        sums[BRIER] += brier_sum(p, k, true_label);
     }
 }
 

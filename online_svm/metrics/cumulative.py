@@ -7,26 +7,24 @@ confidence-based performance estimation.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.special import erfc
 from online_svm.metrics.label_weights import repetitions
-from online_svm.storage.state import nest, under
-from online_svm.storage.state_schema import StateSchema, floats, ints, one
+from online_svm.metrics.scores import brier_factor
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import LabelReport, MeanBounds, MethodReport, ValidityReport
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 # Columns of the running sums: four for the predicted label, four for the SVM's class, two scores.
 LOWER, PROBABILITY, UPPER, VARIANCE = range(4)
 LOG_LOSS, BRIER, N_SUMS = 8, 9, 10
 SCORED, PREDICTED_HITS, SVM_HITS, CLIPPED, N_COUNTS = range(5)
 NO_INTERVAL = np.empty((0, 0))
-
-_FIELDS = StateSchema(floats("_sums"), ints("_counts"), one("intervals", below=2))
 
 
 def paper_p_value(hits: float, sum_p: float, sum_var: float) -> float:
@@ -52,11 +50,13 @@ class MethodAnswers(NamedTuple):
     svm_label: Ints  # index of the SVM's class, shape (m,)
 
 
-class CumulativeValidity:
+class CumulativeValidity(StoredArrays):
     """Running sums over the predictions of one method; the division into blocks has no effect.
 
     `intervals`: whether the method has lower and upper probabilities.
     """
+
+    _stored = StateSchema(floats("_sums"), ints("_counts"), one("intervals", below=2))
 
     def __init__(self, *, intervals: bool) -> None:
         self.intervals = intervals
@@ -75,24 +75,18 @@ class CumulativeValidity:
         """
         _add(self._sums, self._counts, answers, truth)
 
-    def report(self) -> MethodReport:
-        """Return the means so far; all are None before the first labelled example."""
+    def report(self, n_known: int) -> MethodReport:
+        """Return the means so far; all are None before the first labelled example.
+
+        `n_known`: number of classes without the slot of unseen labels.
+        """
         return MethodReport(
             predicted=self._label_report(self._sums[:4], int(self._counts[PREDICTED_HITS])),
             svm=self._label_report(self._sums[4:8], int(self._counts[SVM_HITS])),
             log_loss=self._mean(self._sums[LOG_LOSS]),
-            brier=self._mean(self._sums[BRIER]),
+            brier=self._mean(brier_factor(n_known) * self._sums[BRIER]),
             clipped=int(self._counts[CLIPPED]),
         )
-
-    def state(self) -> Arrays:
-        """Return the running sums as arrays."""
-        return _FIELDS.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Restore the running sums, or raise InvalidSnapshot."""
-        return _FIELDS.fill(cls(intervals=False), None, state)
 
     def _label_report(self, sums: Floats, hits: int) -> LabelReport:
         return LabelReport(
@@ -116,17 +110,17 @@ def _add(sums: Floats, counts: Ints, answers: MethodAnswers, truth: Ints) -> Non
     """Add each labelled row, in order, to `sums` (N_SUMS,) and `counts` (N_COUNTS,)."""
 
 
-_SCORED = StateSchema(one("scored"))
-
-
-class StreamValidity:
+class StreamValidity(StoredArrays):
     """Running sums over every scored example, in constant memory.
 
     `maps`: names of the published calibrators.
     """
 
+    _stored = StateSchema(one("scored"), one("n_known"), part("_sums"), part("_maps"))
+
     def __init__(self, maps: Sequence[str]) -> None:
         self.scored = 0
+        self.n_known = 0  # classes of the scored answers so far, without the slot of unseen labels
         self._sums = {name: CumulativeValidity(intervals=True) for name in ("headline", "venn")}
         self._maps = {name: CumulativeValidity(intervals=False) for name in maps}
 
@@ -136,6 +130,7 @@ class StreamValidity:
         With a label budget each row is counted for each example for which its label stands.
         """
         self.scored += int(np.count_nonzero(columns >= 0))
+        self.n_known = max(self.n_known, sum(label is not None for label in block.classes))
         rows = repetitions(block)
         if rows is not None:
             block, columns = block.taken(rows), columns[rows]
@@ -152,25 +147,9 @@ class StreamValidity:
 
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""
-        headline, venn = (sums.report() for sums in self._sums.values())
-        maps = {name: sums.report() for name, sums in self._maps.items()}
+        headline, venn = (sums.report(self.n_known) for sums in self._sums.values())
+        maps = {name: sums.report(self.n_known) for name, sums in self._maps.items()}
         return ValidityReport(n, self.scored, headline, venn, maps)
-
-    def state(self) -> Arrays:
-        """Return the sums as arrays."""
-        arrays = _SCORED.arrays_of(self)
-        for name, sums in (self._sums | self._maps).items():
-            arrays |= nest(name, sums.state())
-        return arrays
-
-    @classmethod
-    def from_state(cls, state: Arrays, maps: Sequence[str]) -> Self:
-        """Return the sums described by `state`."""
-        validity = cls(maps)
-        _SCORED.fill(validity, None, state)
-        for held in (validity._sums, validity._maps):
-            held |= {name: CumulativeValidity.from_state(under(name, state)) for name in held}
-        return validity
 
 
 _UNIT = 1 << 32
@@ -187,7 +166,7 @@ def possible_terms(block: PredictionBlock) -> Ints:
     terms = np.zeros((len(block), 5), dtype=np.int64)
     if block.status != "ok":
         return terms
-    scores = _brier_by_outcome(block.point)
+    scores = _brier_sum_by_outcome(block.point)
     expected = _sum_of_columns(block.point * scores)
     own = block.point[np.arange(len(block)), block.label]
     columns = (own, scores.min(axis=1), scores.max(axis=1), expected)
@@ -216,10 +195,11 @@ class OpenAnswers:
         found = 0.0 if report.predicted.accuracy is None else report.predicted.accuracy
         return self._bounds(scored, found, 0.0, self._value(TOP), float(self.count))
 
-    def brier(self, scored: int, report: MethodReport) -> MeanBounds | None:
+    def brier(self, scored: int, report: MethodReport, n_known: int) -> MeanBounds | None:
         """Return the best, expected and worst Brier score of scored and open answers."""
         found = 0.0 if report.brier is None else report.brier
-        values = (self._value(BEST), self._value(EXPECTED), self._value(WORST))
+        factor = brier_factor(n_known)
+        values = (factor * self._value(place) for place in (BEST, EXPECTED, WORST))
         return self._bounds(scored, found, *values)
 
     def _bounds(
@@ -237,12 +217,12 @@ class OpenAnswers:
         return int(self._sums[place]) / _UNIT
 
 
-def _brier_by_outcome(probabilities: Floats) -> Floats:
-    """Return the Brier score of each row for each possible label."""
+def _brier_sum_by_outcome(probabilities: Floats) -> Floats:
+    """Return the sum over classes of the squared error, of each row for each possible label."""
     if probabilities.shape[1] == 2:
         second = probabilities[:, 1:]
         first = 1.0 - second
-        return np.concatenate([second * second, first * first], axis=1)
+        return 2.0 * np.concatenate([second * second, first * first], axis=1)
     squares = _sum_of_columns(probabilities * probabilities)
     scores: Floats = squares[:, None] - 2.0 * probabilities + 1.0
     return scores

@@ -7,31 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.diagram import check_labels, pool_ties
-from online_svm.errors import InvalidInput
-from online_svm.metrics.binomial_interval import binomial_intervals, interval
+from online_svm.metrics.binomial_interval import (
+    LEVEL,
+    UNDEFINED,
+    Estimate,
+    binomial_intervals,
+    interval,
+    proportion,
+)
 from online_svm.metrics.reliability import check_events, reliability_bins
 from online_svm.stream.validity_report import ReliabilityBin
 from online_svm.types import Bools, Floats
 
-LEVEL = 0.95  # confidence of each interval
 _Z = 1.959963984540054  # standard normal quantile at (1 + LEVEL) / 2
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its interval of confidence `LEVEL`; all are NaN if the figure is undefined."""
-
-    value: float
-    lower: float
-    upper: float
-
-    def __str__(self) -> str:
-        if math.isnan(self.value):
-            return "unknown"
-        return f"{self.value:.3f} [{self.lower:.3f}, {self.upper:.3f}]"
-
-
-UNDEFINED = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +80,6 @@ def detection(probabilities: ArrayLike, outcomes: ArrayLike, decided: ArrayLike)
         pr_auc=_average_precision(p, happened),
         reliability=tuple(reliability_bins(p, happened)),
     )
-
-
-def proportion(hits: int, total: int) -> Estimate:
-    """Return a share with its Clopper-Pearson interval; undefined for a total of 0.
-
-    Raises InvalidInput if `hits` is not in 0 ... `total`.
-    """
-    if not 0 <= hits <= total:
-        raise InvalidInput(f"hits: must be in 0 ... {total}, got {hits}")
-    if not total:
-        return UNDEFINED
-    return Estimate(hits / total, *interval(binomial_intervals(LEVEL), hits, total))
 
 
 def _roc_auc(p: Floats, happened: Bools) -> Estimate:

@@ -23,8 +23,8 @@ from online_svm.compiled.elementary import exps, logs
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import REVIEW, Promised
 from online_svm.metrics.label_weights import most_examples
-from online_svm.storage.state import State, require
-from online_svm.storage.state_schema import StateSchema, flag, ints, number
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, Stored, flag, ints, number
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import PromiseReport
@@ -122,19 +122,18 @@ class SettledAnswers(NamedTuple):
         return type(self)._make(column[begin:stop] for column in self)
 
 
-_SCHEMA = StateSchema(
-    ints("_labelled"), ints("_errors"), ints("_truths"), ints("_recent"), number("_answered"),
-    number("_decided"), number("_since"), flag("_is_open"),
-)  # fmt: skip
-
-
-class PromisedErrorRate:
+class PromisedErrorRate(Stored):
     """Counts of matured labels above each candidate, and the thresholds that they prove.
 
     Rates by class (`miss`, `false_alarm`) give each of two classes its own threshold. A miss is an
     example of the second class that is decided as the first; its rate is among all labels of the
     second class, decided or reviewed. A false alarm is the reverse.
     """
+
+    _stored = StateSchema(
+        ints("_labelled"), ints("_errors"), ints("_truths"), ints("_recent"), number("_answered"),
+        number("_decided"), number("_since"), flag("_is_open"),
+    )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
         assert config.promise is not None
@@ -223,17 +222,9 @@ class PromisedErrorRate:
             decided=self._decided,
         )
 
-    def state(self) -> State:
-        """Return the counts."""
-        return State(_SCHEMA.header_of(self), _SCHEMA.arrays_of(self))
-
-    @classmethod
-    def from_state(cls, state: State, config: PredictorConfig) -> Self:
-        """Restore the counts, or raise InvalidSnapshot."""
-        restored = _SCHEMA.fill(cls(config), *state)
-        require(int(restored._recent[:, 0].sum()) < RECENT_EXAMPLES, "recent")
-        require(bool((restored._errors <= restored._labelled).all()), "errors")
-        return restored
+    def _on_restored(self) -> None:
+        require(int(self._recent[:, 0].sum()) < RECENT_EXAMPLES, "recent")
+        require(bool((self._errors <= self._labelled).all()), "errors")
 
     def _now(self) -> tuple[Ints, Ints, Ints, Ints]:
         return self._labelled[None], self._errors[None], self._truths[None], self._recent[None]

@@ -10,14 +10,14 @@
 
 static inline double log_loss(double p_of_truth) { return -log_of(greater(p_of_truth, CLIP)); }
 
-/* Return the Brier score of a row of k probabilities: the square of the second if k = 2, else the sum of all. */
-static inline double brier_score(const double *p, int64_t k, int64_t truth) {
+/* Return the sum over k classes of the squared error of a row of probabilities; the errors of two are equal. */
+static inline double brier_sum(const double *p, int64_t k, int64_t truth) {
     double sum = 0.0;
     for (int64_t j = k == 2; j < k; j++) {
         double miss = p[j] - (j == truth);
         sum += miss * miss;
     }
-    return sum;
+    return k == 2 ? 2.0 * sum : sum;
 }
 
 #endif

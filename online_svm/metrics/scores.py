@@ -4,7 +4,6 @@ The binned calibration error of a perfect forecaster is positive: in each bin th
 from the mean probability by chance. `squared_calibration_error` subtracts an estimate of this
 excess (Broecker 2012, "Estimating reliability and resolution of probability forecasts through
 decomposition of the empirical score"; Kumar, Liang & Ma 2019, "Verified uncertainty calibration").
-`calibration_error_floor` estimates the binned calibration error by chance alone.
 """
 
 from dataclasses import dataclass
@@ -17,13 +16,11 @@ from online_svm.calibration.diagram import (
     check_codes,
     check_labels,
     check_scores,
-    equal_count_bins,
     pool_ties,
 )
 from online_svm.errors import InvalidInput
 from online_svm.metrics.reliability import (
     bin_ends,
-    check_events,
     check_probabilities,
     check_unit,
     debiased_square,
@@ -33,7 +30,7 @@ from online_svm.types import Floats, Ints
 
 MIN_SCORED_PROBABILITY = 1e-6  # smaller probabilities are clipped, so that the log loss is finite
 N_BINS = 15  # equal-mass bins of the calibration errors
-N_SIMULATIONS = 200  # the standard error of the floor is then below 2 % of the floor
+N_SIMULATIONS = 200  # of the outcomes of perfect probabilities
 
 
 def log_loss(probabilities: ArrayLike, codes: ArrayLike) -> float:
@@ -52,11 +49,25 @@ def clipped(probabilities: ArrayLike, codes: ArrayLike) -> int:
     return int(np.count_nonzero(_of_truth(probabilities, codes) < MIN_SCORED_PROBABILITY))
 
 
-def brier(probabilities: ArrayLike, codes: ArrayLike) -> float:
-    """Return the mean Brier score: (p - y)^2 for two classes, the sum over classes for more."""
+def brier_factor(n_known: int) -> float:
+    """Return the factor of the sum over classes in a printed Brier score: 1/2 for two classes.
+
+    `n_known`: number of classes without the slot of unseen labels. The score of two classes is then
+    (p - y)^2, whether they were declared or discovered.
+    """
+    return 0.5 if n_known == 2 else 1.0
+
+
+def brier(probabilities: ArrayLike, codes: ArrayLike, n_known: int | None = None) -> float:
+    """Return the mean Brier score: (p - y)^2 for two known classes, the sum over classes for more.
+
+    `n_known`: as in `brier_factor`; by default the number of columns.
+    """
     values, truth = _check(probabilities, codes)
-    errors = (values - (truth[:, np.newaxis] == np.arange(values.shape[1]))) ** 2
-    return float((errors[:, 1] if values.shape[1] == 2 else errors.sum(axis=1)).mean())
+    k = values.shape[1]
+    errors = (values - (truth[:, np.newaxis] == np.arange(k))) ** 2
+    sums = 2.0 * errors[:, 1] if k == 2 else errors.sum(axis=1)
+    return brier_factor(k if n_known is None else n_known) * float(sums.mean())
 
 
 def accuracy(predicted: ArrayLike, codes: ArrayLike) -> float:
@@ -68,21 +79,6 @@ def accuracy(predicted: ArrayLike, codes: ArrayLike) -> float:
             f"{values.shape} and {truth.shape}"
         )
     return float((values == truth).mean())
-
-
-def expected_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
-    """Return the count-weighted mean over equal-mass bins of |frequency - mean probability|.
-
-    With equal-mass bins this is the adaptive calibration error of Nixon et al. (2019). Equal
-    probabilities share the bin of the middle one, so the order of the examples has no effect.
-    Parameters and errors are as in `sorted_events`.
-    """
-    values, happened = check_events(probabilities, outcomes)
-    counts = pool_ties(values, happened)
-    bins = equal_count_bins(counts, N_BINS)
-    first = np.searchsorted(counts.scores, bins.lower)
-    expected = np.add.reduceat(counts.scores * counts.totals, first)
-    return float(np.abs(bins.positives - expected).sum() / len(values))
 
 
 def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
@@ -190,22 +186,6 @@ def squared_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) -> 
     if len(events.happened) < 2:
         raise InvalidInput("outcomes: the calibration error needs at least two examples")
     return debiased_square(*events, N_BINS)
-
-
-def calibration_error_floor(probabilities: ArrayLike) -> float:
-    """Return the mean `expected_calibration_error` of these probabilities if they were perfect.
-
-    The mean is over simulations in which each event happens independently with its probability.
-    Raises InvalidInput if a probability is not in [0, 1], or there are no examples.
-    """
-    bins = EqualMassBins.of(probabilities)
-    expected = bins.means(bins.probabilities)
-    rng = np.random.default_rng(0)
-    errors = [
-        np.abs(bins.means(rng.random(len(bins.order)) < bins.probabilities) - expected)
-        for _ in range(N_SIMULATIONS)
-    ]
-    return float(np.mean(errors, axis=0) @ bins.weights)
 
 
 @dataclass(frozen=True, slots=True)

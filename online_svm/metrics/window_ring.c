@@ -46,7 +46,7 @@ static void add_row(const Ring *ring, const Rows *rows, int64_t i, int64_t at, d
     double *sums = ring->sums, weight = rows->weights[i];
     for (int j = 0; j < RING_VALUES; j++) sums[j] = kept * sums[j] + weight * values[j * size];
     sums[RING_HIT] = kept * sums[RING_HIT] + weight * (chosen == truth);
-    sums[RING_BRIER] = kept * sums[RING_BRIER] + weight * brier_score(point, k, truth);
+    sums[RING_BRIER] = kept * sums[RING_BRIER] + weight * brier_sum(point, k, truth);
     sums[RING_WEIGHT] = kept * sums[RING_WEIGHT] + weight;
 }
 

@@ -2,30 +2,42 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
-from online_svm.storage.state import State, require
-from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.metrics.scores import brier_factor
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    Stored,
+    StoredHeader,
+    floats,
+    ints,
+    json_of,
+    number,
+    texts,
+)
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import WeightedScores
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 SLICE_VALUES = 20
 """The first so many values of a slice have a code of their own; further values share one."""
 
 
-class SliceValues:
+class SliceValues(StoredHeader):
     """Codes of the values of several slices, in order of arrival, in bounded memory.
 
     The first `max_values` values of a slice get codes 0, 1, ...; all later values share the code
     `max_values`. An example without a value has code -1.
     """
+
+    _stored = StateSchema(json_of("_named"))
 
     def __init__(self, n_slices: int, max_values: int) -> None:
         self._max_values = max_values
@@ -50,25 +62,18 @@ class SliceValues:
         """Return the values of slice `j` by code; the last, None, is for all other values."""
         return [*self._codes[j], *[None] * (self._max_values + 1 - len(self._codes[j]))]
 
-    def state(self) -> list[list[str]]:
-        """Return the values of each slice in the order of their codes, ready for JSON."""
+    @property
+    def _named(self) -> list[list[str]]:
         return [list(codes) for codes in self._codes]
 
-    @classmethod
-    def from_state(cls, state: Any, n_slices: int, max_values: int) -> Self:
-        """Restore the codes from `state`.
-
-        Raises ValueError if `state` does not fit.
-        """
-        values = cls(n_slices, max_values)
-        fits = isinstance(state, list) and len(state) == n_slices
-        for codes, names in zip(values._codes, state if fits else (), strict=False):
-            fits = fits and isinstance(names, list) and len(set(map(str, names))) <= max_values
-            if fits and all(isinstance(name, str) for name in names):
-                codes.update((name, code) for code, name in enumerate(names))
-        if not fits or values.state() != state:
-            raise ValueError("slices do not fit")
-        return values
+    @_named.setter
+    def _named(self, stored: list[list[str]]) -> None:
+        require(isinstance(stored, list) and len(stored) == len(self._codes), "slices")
+        self._codes = [{name: code for code, name in enumerate(names)} for names in stored]
+        require(self._named == stored, "slices")  # lists of different names
+        for codes in self._codes:
+            require(len(codes) <= self._max_values, "slices")
+            require(all(isinstance(name, str) for name in codes), "slices")
 
     def _code(self, j: int, value: str) -> int:
         codes = self._codes[j]
@@ -111,11 +116,30 @@ LOWER, PROBABILITY, UPPER, LOG_LOSS, N_VALUES = range(5)
 HIT, BRIER, WEIGHT, N_SUMS = 4, 5, 6, 7
 
 
-class WindowRing:
+class HeldRows(NamedTuple):
+    """The held examples, in their places; see `WindowRing`."""
+
+    point: Floats
+    values: Floats
+    truth: Ints
+    label: Ints
+    codes: Ints
+    weights: Floats
+
+
+class WindowRing(Stored):
     """The last `size` scored examples; labels have weights up to `most`, if that is not 1."""
 
+    _stored = StateSchema(
+        number("count"), texts("_labels", stored_as="classes", optional=True), floats("sums"),
+        floats("_held.point", "k n"), floats("_held.values", f"{N_VALUES} n"),
+        ints("_held.truth", "n"), ints("_held.label", "n"),
+        ints("_held.codes", "._n_slices n", least=-1, below=SLICE_VALUES + 1),
+        floats("_held.weights", "n", least=1.0),
+    )  # fmt: skip
+
     def __init__(self, size: int, n_slices: int, most: int = 1) -> None:
-        self.size = size
+        self.size, self._n_slices, self._most = size, n_slices, most
         # Number of examples for which each label stands: whole numbers.
         self.weights = None if most == 1 else np.ones(size)
         self.count = 0  # examples added so far
@@ -125,7 +149,7 @@ class WindowRing:
         self.label = np.zeros(size, dtype=np.int64)  # index of the predicted label
         self.values = np.zeros((N_VALUES, size))
         self.codes = np.full((n_slices, size), -1, dtype=np.int64)  # values of slices; -1 for none
-        self.sums = np.zeros(N_SUMS)  # weighted sums of `values`, hits, Brier scores and ones
+        self.sums = np.zeros(N_SUMS)  # weighted sums of `values`, hits, Brier sums and ones
         # Classes of the last rows, and the index of each in `classes`.
         self._columns: tuple[Classes, Ints] = ((), np.zeros(0, dtype=np.int64))
 
@@ -133,6 +157,11 @@ class WindowRing:
     def held(self) -> int:
         """Number of examples held; they occupy the first places."""
         return min(self.count, self.size)
+
+    @property
+    def n_known(self) -> int:
+        """Number of classes without the slot of unseen labels."""
+        return sum(label is not None for label in self.classes)
 
     def add(self, rows: ScoredRows) -> None:
         """Add rows; each replaces the oldest one."""
@@ -180,6 +209,7 @@ class WindowRing:
         weight = row[WEIGHT]
         if not weight:
             return WeightedScores(0.0, *[None] * 6)
+        row[BRIER] *= brier_factor(self.n_known)
         columns = (HIT, LOWER, PROBABILITY, UPPER, LOG_LOSS, BRIER)
         return WeightedScores(weight, *(row[j] / weight for j in columns))
 
@@ -200,61 +230,34 @@ class WindowRing:
         columns = np.array([union.index(label) for label in classes], dtype=np.int64)
         self._columns = (classes, columns)
 
-    def state(self) -> State:
-        """Return the examples held, in their places."""
-        held = self.held
-        arrays: Arrays = {
-            "point": self.point[:, :held].copy(),
-            "truth": self.truth[:held].copy(),
-            "label": self.label[:held].copy(),
-            "values": self.values[:, :held].copy(),
-            "codes": self.codes[:, :held].copy(),
-            "sums": self.sums.copy(),
-        }
+    @property
+    def _held(self) -> HeldRows:
+        weights = np.ones(self.size) if self.weights is None else self.weights
+        held = HeldRows(self.point, self.values, self.truth, self.label, self.codes, weights)
+        return held._replace(**{k: v[..., : self.held] for k, v in held._asdict().items()})
+
+    @_held.setter
+    def _held(self, rows: HeldRows) -> None:
+        held, k = self.held, len(self.classes)
+        require(rows.point.shape == (k, held), "point")
+        require(rows.truth.max(initial=-1) < k, "truth")
+        require(rows.label.max(initial=-1) < k, "label")
+        require(rows.weights.max(initial=1.0) <= self._most, "weights")
+        self.point = np.zeros((k, self.size))
+        to = (self.point, self.values, self.truth, self.label, self.codes)
+        for array, values in zip(to, rows, strict=False):
+            array[..., :held] = values
         if self.weights is not None:
-            arrays["weights"] = self.weights[:held].copy()
-        return State({"count": self.count, "classes": list(self.classes)}, arrays)
+            self.weights[:held] = rows.weights
 
-    @classmethod
-    def from_state(
-        cls, state: State, size: int, n_slices: int, max_values: int, most: int = 1
-    ) -> Self:
-        """Restore the ring; slice codes are at most `max_values`.
+    @property
+    def _labels(self) -> list[str | None]:
+        return list(self.classes)
 
-        Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
-        """
-        header, arrays = state
-        ring = cls(size, n_slices, most)
-        ring.count, ring.classes = _count(header["count"]), _classes(header["classes"])
-        held, k = ring.held, len(ring.classes)
-        weights = [] if most == 1 else [floats("weights", f"{held}")]
-        fields = StateSchema(
-            *weights,
-            floats("point", f"{k} {held}"), floats("values", f"{N_VALUES} {held}"),
-            ints("truth", f"{held}", below=k), ints("label", f"{held}", below=k),
-            ints("codes", f"{n_slices} {held}", least=-1, below=max_values + 1),
-            floats("sums", f"{N_SUMS}"),
-        ).values(cls, None, arrays)  # fmt: skip
-        ring.sums = fields.pop("sums")
-        ring.point = np.zeros((k, size))
-        if weights:
-            held_weights = fields["weights"]
-            require(bool(((held_weights >= 1.0) & (held_weights <= most)).all()), "weights")
-        for name, values in fields.items():
-            getattr(ring, name)[..., :held] = values
-        return ring
-
-
-def _count(stored: Any) -> int:
-    require(type(stored) is int and stored >= 0, "count")
-    return int(stored)
-
-
-def _classes(stored: Any) -> Classes:
-    require(isinstance(stored, list), "classes")
-    require(all(label is None or isinstance(label, str) for label in stored), "classes")
-    require(len(set(stored)) == len(stored), "classes")
-    return tuple(stored)
+    @_labels.setter
+    def _labels(self, labels: list[str | None]) -> None:
+        require(len(set(labels)) == len(labels), "classes")
+        self.classes = tuple(labels)
 
 
 @kernel

@@ -9,8 +9,9 @@ from online_svm.compiled.kernel import kernel
 from online_svm.config.groups import WindowConfig
 from online_svm.metrics.label_weights import design_effect, weighted_square, with_spread_of_labels
 from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
-from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues, WindowRing
-from online_svm.storage.state import State
+from online_svm.metrics.scores import brier_factor
+from online_svm.metrics.window_ring import SliceValues, WindowRing
+from online_svm.storage.state_schema import StateSchema, Stored, part
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import (
     ClassFigures,
@@ -165,13 +166,15 @@ MAX_REPORTED_CLASSES = 32
 """Maximum number of classes in a report: reports are frequent and must stay small."""
 
 
-class WindowedValidity:
+class WindowedValidity(Stored):
     """Scores of the primary prediction: over the last `metrics_window` examples, and weighted.
 
     The division of the examples into blocks does not change a bit. Memory is proportional to the
     window times the number of classes. If `most` is not 1, each label stands for up to so many
     examples, and is counted so often in each figure; the window is of labels.
     """
+
+    _stored = StateSchema(part("_ring", stored_as=""))
 
     def __init__(self, config: WindowConfig, most: int = 1) -> None:
         assert config.metrics_window is not None
@@ -204,7 +207,7 @@ class WindowedValidity:
         last_event, by_class = figures[-1], figures[:k]
         report = WindowedReport(
             window=labels.size,
-            overall=_overall(sums, by_class, last_event[CALIBRATION_SQUARE]),
+            overall=_overall(sums, by_class, last_event[CALIBRATION_SQUARE], _brier_scale(ring)),
             weighted=weighted,
             reliability=as_bins(bins),
             classes=_classes(ring, sums, by_class),
@@ -235,26 +238,11 @@ class WindowedValidity:
             found = group_figures(ring.values, ring.truth, ring.label, codes, len(named))
             add_events(found, codes, events, len(ring.classes))
             report[name] = [
-                SliceScores(value, _scores(figures))
+                SliceScores(value, _scores(figures, _brier_scale(ring)))
                 for value, figures in zip(named, found.tolist(), strict=True)
                 if figures[GROUP_SIZE]
             ]
         return report
-
-    def state(self) -> State:
-        """Return the window."""
-        return self._ring.state()
-
-    @classmethod
-    def from_state(cls, state: State, config: WindowConfig, most: int = 1) -> Self:
-        """Restore the window from `state`.
-
-        Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
-        """
-        validity = cls(config, most)
-        size, n_slices = validity._ring.size, len(config.slices)
-        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES, most)
-        return validity
 
 
 CALIBRATION_BINS = 15  # N_BINS in `scores.py`
@@ -293,17 +281,25 @@ def _classes(ring: WindowRing, by_label: Figures, figures: Figures) -> list[Clas
     return [report[c] for c in sorted(worst)]
 
 
-def _overall(by_label: Figures, by_class: Figures, square: float) -> WindowScores:
+def _brier_scale(ring: WindowRing) -> float:
+    """Return the factor of a Brier score that is summed over the events of the classes.
+
+    Two columns have one event, with half of the sum over the classes.
+    """
+    return brier_factor(ring.n_known) * (2.0 if len(ring.classes) == 2 else 1.0)
+
+
+def _overall(by_label: Figures, by_class: Figures, square: float, scale: float) -> WindowScores:
     """Return the scores of all examples, from sums by predicted label and figures by class."""
     total = [sum(column) for column in zip(*by_label, strict=True)]
     parts = zip(*(figures[:GROUP_SQUARE] for figures in by_class), strict=True)
     total[:GROUP_SQUARE] = [sum(part) for part in parts]
     total[GROUP_SQUARE] = square
-    return _scores(total)
+    return _scores(total, scale)
 
 
-def _scores(row: list[float]) -> WindowScores:
-    """Convert the figures of a group of at least one example to scores."""
+def _scores(row: list[float], scale: float) -> WindowScores:
+    """Convert the figures of a group of at least one example to scores; see `_brier_scale`."""
     size = row[GROUP_SIZE]
     return WindowScores(
         scored=int(size),
@@ -313,9 +309,9 @@ def _scores(row: list[float]) -> WindowScores:
         upper=row[GROUP_UPPER] / size,
         z=standardised(row[GROUP_HITS] - row[GROUP_PROBABILITY], row[GROUP_VARIANCE]),
         log_loss=row[GROUP_LOG_LOSS] / size,
-        brier=row[BRIER],
-        miscalibration=row[MISCALIBRATION],
-        discrimination=row[DISCRIMINATION],
-        uncertainty=row[UNCERTAINTY],
+        brier=scale * row[BRIER],
+        miscalibration=scale * row[MISCALIBRATION],
+        discrimination=scale * row[DISCRIMINATION],
+        uncertainty=scale * row[UNCERTAINTY],
         calibration_error=root(row[GROUP_SQUARE]),
     )

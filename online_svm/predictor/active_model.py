@@ -1,7 +1,7 @@
 """ActiveModel: the model of one refit with its calibration set, counts and calibrators."""
 
 from copy import deepcopy
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -16,67 +16,74 @@ from online_svm.predictor.calibrators import (
 )
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_ensemble import EXPERTS, ExpertEnsemble, FittedModel
-from online_svm.predictor.frequency_interval import FrequencyIntervals
-from online_svm.predictor.pair_prediction import PairPrediction, PrimaryAnswers, PrimaryPrediction
+from online_svm.predictor.pair_prediction import PairPrediction, PrimaryPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.predictor.recent_ensemble import MemberOutputs, RecentEnsemble
-from online_svm.predictor.recent_interval import (
-    DELAYED_RULE,
-    RULE,
-    RULE_BEFORE_6,
-    RecentIntervals,
-)
+from online_svm.predictor.recent_interval import RecentIntervals
+from online_svm.predictor.recent_stacks import STACKS, MemberOutputs, RecentStacks
 from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.refit.task import RefitResult
-from online_svm.storage.state import State, as_array, nest, under
-from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number
+from online_svm.storage.state import State, as_array, require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    Stored,
+    bytes_of,
+    flag,
+    floats,
+    ints,
+    number,
+    part,
+    record,
+    texts,
+)
 from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.labels import ClassView
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scores import ScoreColumns
 from online_svm.svm.probability_tube import posterior, steepness
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Bytes, Floats, Ints
 from online_svm.venn.counted_set import VennSet, svm_classes
 from online_svm.venn.scheme import VennScheme
 
 TAXONOMY_BINS = 4
-"""Bins of each class in the taxonomies class-quantile, class-rank and margin of a feed."""
+"""Bins of each class in the taxonomy class-rank of a feed."""
 
 # Conditional on which examples have labels, the labelled ones are still i.i.d. and independent of
 # T, so the theorem holds for them under any labelling rule. But the answered example may get a
 # probability instead, and such examples may differ.
-SELECTED = (
-    "some examples have a probability instead of a label: exact for those that get a label, for "
-    "all only if which they get does not depend on the example"
-)
-
-ARRIVAL = (
-    "maturity is arrival: an example is learned when its label comes, and those whose labels come "
-    "soon may be unlike the others"
-)
-
-CROSSFIT = (
-    "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
-    "rest of the calibration set"
-)
+_MADE_FROM = (texts("_labels", is_given=True), bytes_of("_result", "n", is_given=True))
 
 
-TIME = "time: a feature is a time, which comes once, so the examples are not i.i.d."
-NAMES = "names: more than max_features came, so which are known depends on all examples"
-
-_SCHEMA = StateSchema(
-    number("version"), number("calibration_version"), number("learned"), flag("has_probabilities")
-)
+VENN = "venn"
+"""Source of the answers of a model without experts."""
 
 
-class ActiveModel:
+class CalibrationExamples(NamedTuple):
+    """The calibration set, as it is stored."""
+
+    scores: Floats
+    codes: Ints
+
+
+class ActiveModel(Stored):
     """Answers examples and adds the labelled ones to its calibration set.
 
     `view`: the classes known at the freeze.
     `version`: number of models so far.
-    `training_codes`, shape (n_training,): label codes of the proper training set, for calibrators
-        fitted on training scores.
+    `training_codes`, shape (n_training,): label codes of the proper training set.
     """
+
+    _stored = StateSchema(
+        *_MADE_FROM, number("version"), number("calibration_version"), number("learned"),
+        flag("has_probabilities"),
+        # -1 marks a probability without a label
+        ints("training_columns", "t", least=-1, below="._n_columns"),
+        floats("_examples.scores", "n ._n_scores", stored_as="set.scores"),
+        ints("_examples.codes", "n", below="._n_columns", stored_as="set.codes"),
+        part("_intervals"),
+        record("calibrators", stored_as="map", of="_restored_calibrators"),
+        part("primary", stored_as="headline"), part("stacks", stored_as="lately"),
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -94,9 +101,9 @@ class ActiveModel:
             taxonomy, TAXONOMY_BINS, view.n_known, len(view.classes), config.window
         )
         self.primary = _primary_prediction(config, view.n_known)
-        self.recent_ensemble: RecentEnsemble | None = None
-        if self.primary.uses_recent_ensemble:
-            self.recent_ensemble = RecentEnsemble(
+        self.stacks: RecentStacks | None = None
+        if self.primary.outputs:
+            self.stacks = RecentStacks(
                 len(config.members), view.n_known, is_delayed=config.takes_delayed_labels
             )
         self._published = [name for name in config.published if name not in (SCORE, MIXED)]
@@ -107,29 +114,18 @@ class ActiveModel:
         self.learned = 0  # examples learned since the activation
         self.has_probabilities = False
         self._set: VennSet | None = None
-        self._intervals: FrequencyIntervals | RecentIntervals | None = None
-        if self._has_recent_intervals:
-            assert config.interval_level is not None
-            rule = DELAYED_RULE if config.takes_delayed_labels else RULE
-            if config.semantics < 6:
-                rule = RULE_BEFORE_6
-            self._intervals = RecentIntervals(config.interval_level, view, rule)
-
-    @property
-    def _has_recent_intervals(self) -> bool:
-        """Whether this model makes intervals from recent predictions, not the expert ensemble."""
-        if self.config.interval_level is None:
-            return False
-        if self.config.semantics < 6:
-            return self.view.n_known > 2
-        return self.recent_ensemble is None
+        self._intervals: RecentIntervals | None = None  # of a model without experts
+        if config.interval_level is not None and self.stacks is None:
+            self._intervals = RecentIntervals(
+                config.interval_level, view, is_delayed=config.takes_delayed_labels
+            )
 
     @property
     def for_experts(self) -> FittedModel | None:
         """What the expert ensemble needs; None if only the Venn predictor answers."""
-        if self.recent_ensemble is None:
+        if self.stacks is None:
             return None
-        return FittedModel(self.version, self.result.scaling, self.recent_ensemble)
+        return FittedModel(self.version, self.result.scaling, self.stacks)
 
     @property
     def calibration(self) -> VennSet:
@@ -140,11 +136,10 @@ class ActiveModel:
     def follow(self, before: "ActiveModel") -> None:
         """Carry over the state that spans models from the previous model."""
         self.primary.follow(before.primary)
-        if self.recent_ensemble is not None and before.recent_ensemble is not None:
-            self.recent_ensemble.follow(before.recent_ensemble, self.result.scaling)
-        ours, theirs = self._intervals, before._intervals
-        if isinstance(ours, RecentIntervals) and isinstance(theirs, RecentIntervals):
-            ours.follow(theirs)
+        if self.stacks is not None and before.stacks is not None:
+            self.stacks.follow(before.stacks, self.result.scaling)
+        if self._intervals is not None and before._intervals is not None:
+            self._intervals.follow(before._intervals)
 
     def score(self, X: Floats) -> Floats:
         """Return the scores of unscaled rows, shape (m, n_scores)."""
@@ -169,16 +164,12 @@ class ActiveModel:
         self._set = self.scheme.begin(
             self.result.training_scores, scores[labelled], columns[labelled]
         )
-        self._count_frequencies()
         self.refit_calibrators(calibration_version)
 
     def refit_calibrators(self, calibration_version: int) -> None:
-        """Fit calibrators and primary prediction on the calibration set (or on training scores)."""
+        """Fit calibrators and primary prediction on the calibration set."""
         self.calibration_version = calibration_version
-        if self.config.map_data == "training":
-            scores, columns = self.result.training_scores, self.training_columns
-        else:
-            scores, columns = self.calibration.scores, self.calibration.codes
+        scores, columns = self.calibration.scores, self.calibration.codes
         # An unseen label has no score column; -1 marks a probability without a label.
         known = (columns >= 0) & (columns < self.view.n_known)
         self.calibrators = fit_calibrators(self.config, scores[known], columns[known])
@@ -190,9 +181,9 @@ class ActiveModel:
         columns: Ints,
         n: Ints,
         *,
-        lacks: str | None = None,
+        lacks: GuaranteeReason | None = None,
         earlier: AnswerTimeOutputs | None = None,
-        experts: ExpertEnsemble | None = None,
+        experts: ExpertEnsemble,
     ) -> PredictionBlock:
         """Answer rows in order; a labelled row joins the calibration set after its answer.
 
@@ -201,43 +192,41 @@ class ActiveModel:
         `n`, shape (m,): examples learned before each row.
         `lacks`: why the window's labels do not support an exact guarantee; None if they do.
         `earlier`: answer-time outputs of the rows that are learned, with delayed labels.
-        `experts`: the ensemble that the primary prediction joins, if any.
+        `experts`: the ensemble that the primary prediction of a committee joins.
         """
         rows = self.result.scaling.transform(X)
         model = self.result.model
         odds = None
-        if self.recent_ensemble is not None and isinstance(model, CommitteeModel):
+        if self.stacks is not None and isinstance(model, CommitteeModel):
             scores, odds = model.member_outputs(rows)
         else:
             scores = model.scores(rows)
         venn = self.calibration.answer(scores, columns)
-        primary = self.primary.answer(scores, venn, columns)
-        outputs = None
-        if self.recent_ensemble is not None and odds is not None:
-            given = MemberOutputs(X, rows, odds)
-            point, outputs = self.recent_ensemble.answer(given, primary.point, columns, earlier)
-            primary = PrimaryAnswers.within(point, venn)
-        method, lower, upper, level = self.primary.method, primary.lower, primary.upper, None
+        method, point, outputs = VENN, venn.point, None
+        interval = None
         if self._intervals is not None:
-            level = self.config.interval_level
-            lower, upper = self._intervals.answer(scores, columns, primary.point)
-        if experts is not None and self.recent_ensemble is not None:
-            method, joining = EXPERTS, RowsToLearn(X, rows, columns, earlier)
-            found = experts.answer(joining, primary.point, len(self.recent_ensemble))
-            primary = PrimaryAnswers.within(found.point, venn)
-            lower, upper = primary.lower, primary.upper
-            if found.interval is not None:
-                level = self.config.interval_level
-                lower, upper = found.interval
-            outputs = None if outputs is None else outputs | found.outputs
+            interval = self._intervals.answer(columns, point)
+        if self.stacks is not None and odds is not None:
+            said = self.primary.answer(scores, venn, columns)
+            parts, outputs = self.stacks.answer(
+                MemberOutputs(X, rows, odds), said[0], columns, earlier
+            )
+            names = (*self.primary.outputs, *STACKS)
+            of_model = dict(zip(names, (*said, *parts), strict=True))
+            joining = RowsToLearn(X, rows, columns, earlier, of_model)
+            found = experts.answer(joining, len(self.stacks))
+            method, point, interval = EXPERTS, found.point, found.interval
+            outputs |= found.outputs
+        hull = np.minimum(venn.lower, point), np.maximum(venn.upper, point)
+        lower, upper = interval or hull
         guarantee, reason = self.guarantee(lacks)
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
             n=n,
-            label=primary.labels(),
+            label=point.argmax(axis=1).astype(np.int64, copy=False),
             svm_label=svm_classes(scores),
-            point=primary.point,
+            point=point,
             lower=lower,
             upper=upper,
             venn_point=venn.point,
@@ -255,8 +244,8 @@ class ActiveModel:
             guarantee=guarantee,
             reason=reason,
             method=method,
-            interval_level=level,
-            member_outputs=outputs,
+            interval_level=None if interval is None else self.config.interval_level,
+            member_outputs=outputs or None,
         )
 
     def note_learned(self, codes: Ints) -> None:
@@ -270,60 +259,48 @@ class ActiveModel:
         shared = (self.config, self.result, self.view, self.scheme, self.calibrators)
         return deepcopy(self, {id(part): part for part in shared})
 
-    def state(self) -> State:
-        """Return everything but the configuration."""
-        header = _SCHEMA.header_of(self) | {"labels": list(self.view.labels)}
-        arrays: Arrays = {
-            "result": as_array(self.result.state()),
-            "training_columns": self.training_columns,
-        }
-        arrays |= nest("set", self.calibration.state())
-        arrays |= nest("headline", self.primary.state())
-        if self.recent_ensemble is not None:
-            arrays |= nest("lately", self.recent_ensemble.state())
-        if isinstance(self._intervals, RecentIntervals):
-            arrays |= nest("intervals", self._intervals.state())
-        for name, fitted in self.calibrators.items():
-            arrays |= nest(f"map.{name}", fitted.state())
-        return State(header, arrays)
+    @property
+    def _labels(self) -> list[str]:
+        return list(self.view.labels)
+
+    @property
+    def _result(self) -> Bytes:
+        return as_array(self.result.state())
 
     @classmethod
     def from_state(cls, state: State, config: PredictorConfig) -> Self:
         """Return the active model described by `state`."""
-        header, arrays = state
-        view = ClassView(header["labels"], config.classes is not None)
-        result = RefitResult.from_state(arrays["result"].tobytes(), len(config.members))
-        machines, classes = result.calibration_scores.shape[1], len(view.classes)
-        checked = StateSchema(
-            floats("set.scores", f"n {machines}"), ints("set.codes", "n", below=classes),
-            # -1 marks a probability without a label.
-            ints("training_columns", f"{len(result.training_scores)}", least=-1, below=classes),
-        ).values(cls, None, arrays)  # fmt: skip
-        active = cls(config, result, view, 0, np.empty(0, dtype=np.int64))
-        active.training_columns = checked["training_columns"]
-        _SCHEMA.fill(active, header, {})
-        active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
-        if isinstance(active._intervals, RecentIntervals):
-            active._intervals.restore(under("intervals", arrays))
-        active._count_frequencies()
-        active.calibrators = calibrators_from_state(under("map", arrays), config, machines)
-        active.primary.restore(under("headline", arrays))
-        if active.recent_ensemble is not None:
-            active.recent_ensemble.restore(under("lately", arrays), result.scaling)
-        return active
+        made = StateSchema(*_MADE_FROM).values(cls, *state)
+        view = ClassView(made["_labels"], config.classes is not None)
+        result = RefitResult.from_state(made["_result"].tobytes(), len(config.members))
+        return cls(config, result, view, 0, np.empty(0, dtype=np.int64)).restore(state)
 
-    def _count_frequencies(self) -> None:
-        """Build the intervals of a two-class model from its calibration set, if enabled."""
-        is_of_frequencies = self.config.semantics < 6 and self.view.n_known == 2
-        if self.config.interval_level is None or not is_of_frequencies:
-            return
-        self._intervals = FrequencyIntervals(
-            self.config.interval_level,
-            self.result.training_scores,
-            self.calibration.scores,
-            self.calibration.codes,
-            self.config.window,
-        )
+    @property
+    def _examples(self) -> CalibrationExamples:
+        if self._set is None:  # it is about to be restored
+            return CalibrationExamples(np.empty((0, 0)), np.empty(0, dtype=np.int64))
+        return CalibrationExamples(self._set.scores, self._set.codes)
+
+    @_examples.setter
+    def _examples(self, held: CalibrationExamples) -> None:
+        self._set = self.scheme.begin(self.result.training_scores, held.scores, held.codes)
+
+    def _restored_calibrators(self, state: State) -> dict[str, Calibrator]:
+        return calibrators_from_state(state.arrays, self.config, self._n_scores)
+
+    @property
+    def _n_scores(self) -> int:
+        return len(self.result.calibration_scores.T)
+
+    @property
+    def _n_columns(self) -> int:
+        return len(self.view.classes)
+
+    def _on_restored(self) -> None:
+        n_training = len(self.result.training_scores)
+        require(len(self.training_columns) == n_training, "training_columns")
+        if self.stacks:
+            self.stacks.scale(self.result.scaling)
 
     def _probabilities(self, rows: Floats, scores: Floats) -> dict[str, Floats]:
         """Return each published calibrator's probabilities, except for mixed."""
@@ -344,7 +321,7 @@ class ActiveModel:
         if name == "implied":
             return implied_probabilities(self.result.banks, rows)
         if name == "psvm":
-            return posterior(scores[:, 0], steepness(self.config.eta))
+            return posterior(scores[:, 0], steepness(self.config.tube_half_height))
         return self.calibrators[name].predict_unchecked(scores)
 
     def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
@@ -365,23 +342,25 @@ class ActiveModel:
         assert isinstance(fitted, OneAgainstAll)  # a joint calibrator gives only points
         return fitted
 
-    def guarantee(self, lacks: str | None = None) -> tuple[Guarantee, str | None]:
+    def guarantee(
+        self, lacks: GuaranteeReason | None = None
+    ) -> tuple[Guarantee, GuaranteeReason | None]:
         """Return the guarantee of an answer, and the reason if it is not exact; see `answer`."""
-        if self.calibration.reason is not None:
-            return "none", self.calibration.reason
+        if not self.calibration.is_multiprobability:
+            return "none", GuaranteeReason("venn_abers_of_many")
         if not self.view.declared:
-            return "approximate", "classes are discovered, not declared"
-        if self.config.split == "crossfit":
-            return "approximate", CROSSFIT
+            return "approximate", GuaranteeReason("classes_discovered")
         if self.has_probabilities:
-            return "approximate", SELECTED
+            return "approximate", GuaranteeReason("probabilities")
         if self.config.maturity == "arrival":
-            return "approximate", ARRIVAL
+            return "approximate", GuaranteeReason("arrival")
+        if self.config.score_role in ("alone", "member") and self.config.score_model != "fixed":
+            return "approximate", GuaranteeReason("score_model")
         encoder = self.result.scaling.encoder
         if encoder is not None and encoder.has_times:
-            return "approximate", TIME
+            return "approximate", GuaranteeReason("time")
         if encoder is not None and encoder.lacks_names:
-            return "approximate", NAMES
+            return "approximate", GuaranteeReason("names")
         return ("exact", None) if lacks is None else ("approximate", lacks)
 
 

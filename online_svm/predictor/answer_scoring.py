@@ -18,24 +18,27 @@ from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.batch import Answers, LearningOrder
+from online_svm.predictor.changed_kinds import ChangedKind, ChangedKinds
 from online_svm.predictor.guarantee import StreamMonitors
 from online_svm.predictor.label_budget import LabelBudgetCounts, is_marked, wanted_answers
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.refit.feature_encoder import FeatureEncoder
-from online_svm.storage.state import Header, State, nest, require, under
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, Stored, part
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.cells import watched
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import ScoredRows, SettledRows, as_given
+from online_svm.stream.scored_rows import ScoredRows, SettledRows
 from online_svm.stream.validity_report import (
     FeatureReport,
     LabelCounts,
     LateLabelReport,
     ValidityReport,
 )
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 MAX_REPORTED_FEATURES = 256
 """Largest number of features whose kinds a report lists."""
@@ -43,7 +46,7 @@ MAX_REPORTED_FEATURES = 256
 Watched = list[PredictionBlock | Alarm]
 
 
-class AnswerScoring:
+class AnswerScoring(Stored):
     """Scores of a stream's answers, overall and by window, with the monitors that test them.
 
     `features`: feature names, once known; an alarm names the features that moved.
@@ -52,6 +55,12 @@ class AnswerScoring:
     `counts`: one for each report due; empty between calls of the predictor.
     `settled`: rows that were learned or given up; empty between calls of the predictor.
     """
+
+    _stored = StateSchema(
+        part("_kinds", stored_as="changed_kinds"), part("_validity"),
+        part("_windows", stored_as="windowed"), part("_slices"), part("_monitors"), part("_costs"),
+        part("_budget"), part("promise"),
+    )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
         self._config = config
@@ -66,6 +75,7 @@ class AnswerScoring:
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config, most_examples(config.label_budget))
         self._budget = None if config.label_budget is None else LabelBudgetCounts()
+        self._kinds = ChangedKinds()
         self._slices = SliceValues(len(config.slices), SLICE_VALUES)
         self._open = OpenAnswers()
         self._monitors = None if config.monitors == "off" else StreamMonitors(config)
@@ -79,11 +89,32 @@ class AnswerScoring:
         """
         return self._slices.codes(slices, count)
 
-    def guarantee(self, guarantee: Guarantee, reason: str | None) -> tuple[Guarantee, str | None]:
+    def guarantee(
+        self, guarantee: Guarantee, reason: GuaranteeReason | None
+    ) -> tuple[Guarantee, GuaranteeReason | None]:
         """Return the guarantee that open alarms leave, and the reason."""
         if self._monitors is None:
             return guarantee, reason
         return self._monitors.guarantee(guarantee, reason)
+
+    @property
+    def changed_kinds(self) -> tuple[ChangedKind, ...]:
+        """Features whose answered values came in another kind than the active model learned."""
+        return self._kinds.named(self.features)
+
+    def drain_changed_kinds(self) -> tuple[ChangedKind, ...]:
+        """Return the changed kinds, and those that a new model ended since the last call."""
+        return self._kinds.drain(self.features)
+
+    def count_kinds(self, X: Floats) -> None:
+        """Count the values of answered rows that the active model does not read."""
+        if self.encoder is not None:
+            self._kinds.add(self.encoder, X, self._config.n_reserved)
+
+    def adopt(self, encoder: FeatureEncoder | None) -> None:
+        """Take over the feature encoder of a new model."""
+        self.encoder = encoder
+        self._kinds.follow(encoder)
 
     def restart(self) -> None:
         """Restart the tests after an alarm was acted on."""
@@ -101,7 +132,8 @@ class AnswerScoring:
         """Return an independent copy; parts that scoring does not change are shared."""
         other = copy(self)
         for name in (
-            "_validity", "_windows", "_monitors", "_costs", "promise", "_open", "_budget", "counts"
+            "_validity", "_windows", "_monitors", "_kinds", "_costs", "promise", "_open",
+            "_budget", "counts",
         ):  # fmt: skip
             setattr(other, name, deepcopy(getattr(self, name)))
         other.settled = [*self.settled]
@@ -164,56 +196,13 @@ class AnswerScoring:
         reports = {} if self.encoder is None else self.encoder.reports()
         return {self.features[f]: one for f, one in islice(reports.items(), MAX_REPORTED_FEATURES)}
 
-    def state(self) -> State:
-        """Return the state without configuration, features and open answers."""
-        header: Header = {}
-        arrays: Arrays = nest("validity", self._validity.state())
-        if self._windows is not None:
-            header["windowed"], parts = self._windows.state()
-            arrays |= nest("windowed", parts)
-            header["slices"] = self._slices.state()
-        if self._monitors is not None:
-            header["monitors"], parts = self._monitors.state()
-            arrays |= nest("monitors", parts)
-        if self._costs is not None:
-            arrays |= nest("costs", self._costs.state())
-        if self._budget is not None:
-            header["budget"] = self._budget.state()
-        if self.promise is not None:
-            header["promise"], parts = self.promise.state()
-            arrays |= nest("promise", parts)
-        return State(header, arrays)
-
-    @classmethod
-    def from_state(
-        cls, state: State, config: PredictorConfig, waiting: Iterable[PendingExample] = ()
-    ) -> Self:
-        """Return the scoring described by `state` and the examples that wait for labels."""
-        header, arrays = state
-        scoring = cls(config)
-        scoring._validity = StreamValidity.from_state(under("validity", arrays), config.published)
-        if scoring._windows is not None:
-            windowed = State(header["windowed"], under("windowed", arrays))
-            most = most_examples(config.label_budget)
-            scoring._windows = WindowedValidity.from_state(windowed, config, most)
-            stored, count = header["slices"], len(config.slices)
-            scoring._slices = SliceValues.from_state(stored, count, SLICE_VALUES)
-        if scoring._monitors is not None:
-            watched = State(header["monitors"], under("monitors", arrays))
-            scoring._monitors = StreamMonitors.from_state(watched, config)
-        if scoring._costs is not None:
-            costs = under("costs", arrays)
-            scoring._costs = RealisedCost.from_state(costs, scoring._costs.matrix)
-        if scoring._budget is not None:
-            scoring._budget = LabelBudgetCounts.from_state(header["budget"])
-        if scoring.promise is not None:
-            promise = State(header["promise"], under("promise", arrays))
-            scoring.promise = PromisedErrorRate.from_state(promise, config)
-        for example in waiting:
-            require(config.label_budget is None or is_marked(example, config), "label_probability")
+    def wait_for(self, examples: Iterable[PendingExample]) -> None:
+        """Take up the restored examples that wait for labels."""
+        for example in examples:
+            is_fit = self._budget is None or is_marked(example, self._config)
+            require(is_fit, "label_probability")
             if not example.has_target:
-                scoring._open.add(example.terms)
-        return scoring
+                self._open.add(example.terms)
 
     def _due_reports(self, order: LearningOrder) -> list[tuple[int | None, int]]:
         """Return examples learned, and rows up to then, for each report due."""
@@ -230,7 +219,7 @@ class AnswerScoring:
         alarms = list[Alarm]()
         for rows in settled:
             if rows.block.status == "ok":
-                alarms += self._score(rows, order.given, since)
+                alarms += self._score(rows, since)
         for row, change in enumerate(order.opens):
             if change:
                 self._open.add(change * order.examples[row].terms)
@@ -242,10 +231,9 @@ class AnswerScoring:
             return X
         return watched(X, min(self.watched, MAX_FEATURES), self._hidden)
 
-    def _score(self, settled: SettledRows, given: Floats | None, since: int) -> list[Alarm]:
-        """Score answers, or `given` ones, in the order of their labels; return the alarms."""
+    def _score(self, settled: SettledRows, since: int) -> list[Alarm]:
+        """Score answers in the order of their labels; return the alarms."""
         block, _, columns, slices, X, before = wanted_answers(settled)
-        block = as_given(block, given)
         if not len(columns):
             return []
         rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))
@@ -254,7 +242,7 @@ class AnswerScoring:
             self._windows.update(rows)
         if self._costs is not None:
             of = rows.repeated()
-            self._costs.update(of.point, of.lower, of.upper, of.columns)
+            self._costs.update(of.point, of.columns)
         if self._monitors is None or not len(rows):
             return []
         learned = (before if len(rows) == len(columns) else before[columns >= 0]) + 1
@@ -283,7 +271,7 @@ class AnswerScoring:
             self.counts.popleft(),
             self._open.count,
             self._open.accuracy(scored, primary),
-            self._open.brier(scored, primary),
+            self._open.brier(scored, primary, self._validity.n_known),
         )
 
 
@@ -295,7 +283,7 @@ def _decided(
     alarms: Sequence[Alarm],
 ) -> PredictionBlock | None:
     """Return the answers to the rows of `order` with decisions, and count the rows' labels."""
-    withdrawing = [alarm.n for alarm in alarms if alarm.kind != "comparison"]
+    withdrawing = [alarm.n for alarm in alarms]
     counted = SettledAnswers.joined(
         SettledAnswers.of(rows.block, rows.columns, rows.before, promise.most) for rows in settled
     )

@@ -127,7 +127,7 @@ class Admission:
         max_classes: int | None,
     ) -> None:
         self._batch, self._queue, self._seen = batch, queue, seen
-        self._ids = None if ids is None or ids.window == 0 else ids
+        self._ids = ids if ids is not None and ids.is_used else None
         self._max_classes = max_classes
         self._answered, self._learned_by = list[int](), list[int]()
         self._result = BatchResult(learned_by=self._learned_by, answered=self._answered)
@@ -186,7 +186,7 @@ class Admission:
             self._queued(index, queue.accept, PendingExample.of(batch, row, index))
         self._answered.append(index)
         if sent is not None and ids is not None:
-            ids.add(sent, batch.first + index)
+            ids.add(sent, batch.first + index, queue.known)
 
     def _queued(self, index: int, act: Callable[..., Result], *given: Any) -> Result:
         """Let the queue act on an item, and record which examples are learned by that."""
@@ -228,13 +228,9 @@ class LearningOrder:
     # Of each row, if an example is answered in one row and settled in another; else both are empty:
     examples: Sequence[PendingExample] = ()
     opens: Sequence[int] = ()  # change in the number of answers that wait for a label: 1, 0 or -1
-    # Shape (m, n_classes, 3); answers to score instead of the predictor's own; see `given_columns`.
-    given: Floats | None = None
 
     @classmethod
-    def at_once(
-        cls, batch: InputBatch, codes: Ints, slices: Ints, n: int, given: Floats | None = None
-    ) -> Self:
+    def at_once(cls, batch: InputBatch, codes: Ints, slices: Ints, n: int) -> Self:
         """Return the order for labels that come with their examples, after `n` learned ones.
 
         `batch`: the admitted examples.
@@ -251,7 +247,7 @@ class LearningOrder:
             before = _before(n, learns)
         answers = learns if is_plain else np.ones(m, dtype=np.bool_)
         flags = (answers, learns, ~learns)
-        return cls(batch.X, codes, probs, slices, *flags, before, is_plain, given=given)
+        return cls(batch.X, codes, probs, slices, *flags, before, is_plain)
 
     @classmethod
     def of_steps(cls, steps: Sequence[LabelStep], codes: Ints, n: int) -> Self:
@@ -325,7 +321,6 @@ class LearningOrder:
             self.X[chosen], self.codes[chosen], self.probs[chosen], self.slices[chosen],
             self.answers[chosen], self.learns[chosen], self.gaps[chosen], self.before[chosen],
             self.is_plain, _chosen(self.examples, chosen), _chosen(self.opens, chosen),
-            None if self.given is None else self.given[chosen],
         )  # fmt: skip
 
     def settled(self, block: PredictionBlock | None, columns: Ints) -> list[SettledRows]:

@@ -6,7 +6,7 @@ calibrator. Some also give an interval: belief and plausibility, or the Venn-Abe
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,8 @@ from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.score_map import ScoreMap
 from online_svm.calibration.venn_abers import VennAbers
 from online_svm.config import MIXED, PredictorConfig
-from online_svm.storage.state import nest, require, under
-from online_svm.storage.state_schema import StateSchema, floats, ints, one
+from online_svm.storage.state import State, require, under
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, record
 from online_svm.svm.implied_bank import PackedBank
 from online_svm.types import Arrays, Floats, Ints
 
@@ -90,7 +90,7 @@ def _fitted(name: str, labelled: LabelledColumns, columns: Ints) -> Calibrator:
 def _restored(state: Arrays, name: str) -> Calibrator:
     if name in JOINT_MAPS:
         return joint_kind(name).from_state(state)
-    return OneAgainstAll.from_state(state, _maker(name))
+    return OneAgainstAll(_maker(name)).restore(state)
 
 
 def joint_kind(name: str) -> "type[JointMap]":
@@ -145,8 +145,11 @@ Fit = Callable[[Floats, Ints], Calibrator]
 Restore = Callable[[Arrays], Calibrator]
 
 
-_SINCE = one("_since", below=FIT_EVERY)
-_SCHEMA = StateSchema(floats("_scores"), ints("_columns"), _SINCE)
+class KeptScores(NamedTuple):
+    """The newest labelled rows, as they are stored."""
+
+    scores: Floats
+    columns: Ints
 
 
 def fit_stops(columns: Ints, since: int) -> list[int]:
@@ -163,7 +166,7 @@ def fit_stops(columns: Ints, since: int) -> list[int]:
     return stops if stops and stops[-1] == size else [*stops, size]
 
 
-class RecentCalibrator:
+class RecentCalibrator(StoredArrays):
     """A calibrator of progressive scores, each computed before its label by the model of its time.
 
     On a moving stream a model looks better on its calibration set, which is as old as its training
@@ -175,6 +178,11 @@ class RecentCalibrator:
         its state.
     """
 
+    _stored = StateSchema(
+        floats("_kept.scores", "n ._n_scores"), ints("_kept.columns", "n", below="._n_classes"),
+        one("_since", below=FIT_EVERY), record("_map", of="_restored_map", optional=True),
+    )  # fmt: skip
+
     def __init__(self, size: int, fit: Fit, restore: Restore) -> None:
         self._size, self._fit, self._restore = size, fit, restore
         self._forget(1)
@@ -185,7 +193,7 @@ class RecentCalibrator:
         return cls(
             size,
             lambda scores, columns: OneAgainstAll(make).fit(scores, columns),
-            lambda state: OneAgainstAll.from_state(state, make),
+            lambda state: OneAgainstAll(make).restore(state),
         )
 
     def _forget(self, n_scores: int) -> None:
@@ -244,30 +252,25 @@ class RecentCalibrator:
         self._columns = np.concatenate(columns)[-self._size :]
         self._later = []
 
-    def state(self) -> Arrays:
-        """Return the scores, the class columns and the calibrator."""
+    @property
+    def _n_scores(self) -> int:
+        return self._scores.shape[1]
+
+    @property
+    def _n_classes(self) -> int:
+        return max(self._n_scores, 2)
+
+    @property
+    def _kept(self) -> KeptScores:
         self._keep()
-        arrays = _SCHEMA.arrays_of(self)
-        if self._map is not None:
-            arrays |= nest("map", self._map.state())
-        return arrays
+        return KeptScores(self._scores, self._columns)
 
-    def restore(self, state: Arrays, n_classes: int) -> None:
-        """Continue from a state of `n_classes` classes.
+    @_kept.setter
+    def _kept(self, kept: KeptScores) -> None:
+        require(len(kept.columns) <= self._size, "columns")
+        self._scores, self._columns = kept
 
-        The state of fewer classes was stored before the first answer with the present ones, by an
-        earlier version: it is not used.
-        """
-        n = len(state["columns"])
-        n_scores = 1 if n_classes == 2 else n_classes
-        self.expect(n_scores)
-        if not n or 2 < state["scores"].shape[-1] < n_scores:
-            return
-        require(n <= self._size, "columns")
-        StateSchema(
-            floats("_scores", f"n {n_scores}"), ints("_columns", "n", below=n_classes), _SINCE
-        ).fill(self, None, state)
-        fitted = under("map", state)
-        if fitted:
-            self._map = self._restore(fitted)
-            check_n_columns(self._map, n_scores)
+    def _restored_map(self, state: State) -> Calibrator:
+        found = self._restore(state.arrays)
+        check_n_columns(found, self._n_scores)
+        return found

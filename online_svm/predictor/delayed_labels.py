@@ -9,24 +9,30 @@ alone, not on answers. Kinds of steps:
 - ``give_up``: drop an example unlearned: its horizon passed without a label, or the queue is full;
 - ``label``: a waiting example got its label.
 
-With horizon 0 no example waits, and the queue stays empty.
+With horizon 0 no example waits, and the queue stays empty. A horizon in time is counted by the
+clock of the feed (`FeedClock`); an example ahead of the clock waits apart, by its own time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import chain, islice
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import SHOWN, InvalidExample, InvalidInput
+from online_svm.predictor.feed_clock import DAY, Dated, FeedClock
 from online_svm.predictor.pending_examples import (
     PendingExample,
     pending_from_state,
     pending_state,
 )
 from online_svm.storage.state import State, nest, require, under
-from online_svm.storage.state_schema import StateSchema, number
+from online_svm.storage.state_schema import StateSchema, Stored, ints, number, texts
 from online_svm.stream.validity_report import Done, LabelCounts
+from online_svm.types import Ints
 
 GIVEN_UP = -1
 """Example number of an example that was dropped without being learned."""
@@ -53,11 +59,25 @@ class LabelStep(NamedTuple):
     opens: int = 0  # change in the number of answers that wait for a label: 1, 0 or -1
 
 
-class SettledExamples:
+class Records(NamedTuple):
+    """Settled examples, as they are stored: `numbers` has shape (n,)."""
+
+    ids: list[str]
+    labels: list[str | None]
+    numbers: Ints
+
+
+class SettledExamples(Stored):
     """Learned and dropped examples by id, and ids of labels that came too early, oldest first.
 
     `most`: capacity; the oldest are forgotten beyond it.
     """
+
+    _stored = StateSchema(
+        texts("_early"), texts("_records.ids", stored_as="settled_ids"),
+        texts("_records.labels", stored_as="settled_labels", optional=True),
+        ints("_records.numbers", "n", least=GIVEN_UP, stored_as="settled"),
+    )  # fmt: skip
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -98,25 +118,15 @@ class SettledExamples:
         self._by_id[id] = (n, label)
         return before, n
 
-    def state(self) -> State:
-        """Return the records and the early ids."""
-        numbers = [n for n, _ in self._by_id.values()]
-        header = {
-            "early": list(self._early),
-            "settled_ids": list(self._by_id),
-            "settled_labels": [label for _, label in self._by_id.values()],
-        }
-        return State(header, {"settled": np.array(numbers, dtype=np.int64)})
+    @property
+    def _records(self) -> Records:
+        numbers = np.array([n for n, _ in self._by_id.values()], dtype=np.int64)
+        return Records(list(self._by_id), [label for _, label in self._by_id.values()], numbers)
 
-    @classmethod
-    def from_state(cls, state: State, most: int) -> Self:
-        """Return the settled examples described by `state`."""
-        header, arrays = state
-        restored = cls(most)
-        restored._early = dict.fromkeys(header["early"])
-        parts = (header["settled_ids"], arrays["settled"].tolist(), header["settled_labels"])
-        restored._by_id = {id: (n, label) for id, n, label in zip(*parts, strict=True)}
-        return restored
+    @_records.setter
+    def _records(self, records: Records) -> None:
+        rows = zip(records.ids, records.numbers.tolist(), records.labels, strict=True)
+        self._by_id = {id: (n, label) for id, n, label in rows}
 
 
 def _forget_oldest(remembered: dict[str, Any], most: int) -> None:
@@ -124,7 +134,12 @@ def _forget_oldest(remembered: dict[str, Any], most: int) -> None:
         del remembered[next(iter(remembered))]
 
 
-_SCHEMA = StateSchema(number("learned"), number("_accepted"), number("_clock"))
+_SCHEMA = StateSchema(number("learned"), number("_accepted"))
+
+
+def _first(waiting: dict[int, PendingExample]) -> Iterable[tuple[int, PendingExample]]:
+    """Return the number and the example that waits for the longest time, if there is one."""
+    return islice(waiting.items(), 1)
 
 
 class DelayedLabels:
@@ -146,9 +161,13 @@ class DelayedLabels:
         self.learned = 0
         self.seen_labels: dict[str, None] = {}
         self._accepted = 0
-        self._clock = 0
+        self._clock = FeedClock(self._clock_horizon)
         self._open_from = 0
         self._waiting: dict[int, PendingExample] = {}  # keyed by number: event order
+        # Waiting examples ahead of the clock, by number; and their times and numbers as a heap,
+        # with those of examples that wait no longer, or no longer ahead.
+        self._ahead: dict[int, PendingExample] = {}
+        self._ahead_times: list[tuple[int, int]] = []
         self.known: dict[str, PendingExample] = {}
         self._settled = SettledExamples(config.max_pending)
         self._steps: list[LabelStep | Correction] = []
@@ -160,8 +179,19 @@ class DelayedLabels:
         return self._accepted
 
     @property
+    def ahead(self) -> int:
+        """Waiting examples whose times are ahead of the clock of the feed."""
+        return len(self._ahead)
+
+    @property
+    def open_for(self) -> int | None:
+        """Milliseconds by the clock of the feed since the oldest open example; None without one."""
+        oldest = self.oldest_open
+        return None if oldest is None else max(self._clock.now - oldest.time, 0)
+
+    @property
     def oldest_open(self) -> PendingExample | None:
-        """The oldest waiting example without a label, or None.
+        """The oldest waiting example without a label that is not ahead of the clock, or None.
 
         Labels are never removed, so the search resumes where it stopped: amortised constant time.
         """
@@ -175,14 +205,13 @@ class DelayedLabels:
     def accept(self, example: PendingExample) -> None:
         """Add an example; learn or drop the examples whose horizon it completes.
 
-        It gets its number, and its time is raised to the latest time so far.
+        It gets its number. Its time is raised to the clock of the feed, unless it lies ahead.
 
         Raises InvalidInput if an example with its id waits already; the state is unchanged then.
         """
         if example.id in self.known:
             raise InvalidInput(f"id: {example.id[:40]!r} waits for its label already")
-        self.counts.backwards += example.time < self._clock
-        self._clock = example.time = max(self._clock, example.time)
+        self.counts.backwards += example.time < self._clock.now
         example.number = self._accepted
         self._accepted += 1
         if example.label is not None:
@@ -190,7 +219,7 @@ class DelayedLabels:
         if example.id is not None:
             self.counts.early += self._settled.came_after_its_label(example.id)
             self.known[example.id] = example
-        self._waiting[example.number] = example
+        self._place(example)
         self.counts.pending += 1
         self._add("answer", example, opens=0 if example.has_target else 1)
         if self._at_arrival and example.has_target:
@@ -237,7 +266,8 @@ class DelayedLabels:
 
     def examples(self) -> list[PendingExample]:
         """Return the waiting examples, in event order."""
-        return list(self._waiting.values())
+        waiting = chain(self._waiting.values(), self._ahead.values())
+        return sorted(waiting, key=attrgetter("number")) if self._ahead else list(waiting)
 
     def state(self) -> State:
         """Return everything but the configuration. No steps may be pending."""
@@ -246,6 +276,8 @@ class DelayedLabels:
         header = waiting.header | {
             "counts": self.counts.state(),
             "met": list(self.seen_labels),
+            "clock": self._clock.state(),
+            "ahead": list(self._ahead),
         }
         header |= _SCHEMA.header_of(self)
         settled = self._settled.state()
@@ -256,15 +288,19 @@ class DelayedLabels:
         """Return the queue described by `state`."""
         header, arrays = state
         late = cls(config)
-        late.counts = LabelCounts.from_state(header["counts"])
+        late.counts.restore(header["counts"])
         _SCHEMA.fill(late, header, {})
         late.seen_labels = dict.fromkeys(header["met"])
-        late._settled = SettledExamples.from_state(state, config.max_pending)
+        late._settled.restore(state)
+        late._clock.restore(header["clock"])
         waiting = pending_from_state(State(header, under("waiting", arrays)))
         late._waiting = {example.number: example for example in waiting}
+        for ahead in header["ahead"]:
+            require(type(ahead) is int and ahead in late._waiting, "ahead")
+            late._wait_ahead(late._waiting.pop(ahead))
         late._open_from = next(iter(late._waiting), late._accepted)
         late.known = {example.id: example for example in waiting if example.id is not None}
-        require(len(late._waiting) == late.counts.pending, "pending")
+        require(len(waiting) == late.counts.pending, "pending")
         return late
 
     def _label_of_settled(self, id: str, label: str) -> Done:
@@ -281,25 +317,69 @@ class DelayedLabels:
         self.counts.corrected += 1
         return "corrected"
 
+    @property
+    def _clock_horizon(self) -> int:
+        return self._horizon if self._counts_time else DAY
+
+    def _place(self, example: PendingExample) -> None:
+        """Let an example wait, on the clock or ahead of it, with those whose place it decides."""
+        placed = self._clock.place(Dated(example.number, example.time, example.id))
+        self.counts.ahead += len(placed.ahead)
+        if not self._counts_time:
+            self._waiting[example.number] = example
+            return
+        new = {example.number: example}
+        for each in placed.on_clock:
+            found = new.get(each.number) or self._ahead.pop(each.number, None)
+            if found is not None:  # else it was learned or dropped
+                found.time = each.time
+                self._waiting[each.number] = found
+                self._open_from = min(self._open_from, each.number)
+        for each in placed.ahead:
+            found = new.get(each.number) or self._waiting.pop(each.number, None)
+            if found is not None:
+                self._wait_ahead(found)
+
+    def _wait_ahead(self, example: PendingExample) -> None:
+        self._ahead[example.number] = example
+        heappush(self._ahead_times, (example.time, example.number))
+        if len(self._ahead_times) > 2 * len(self._ahead) + 100:  # most of them wait no longer
+            self._ahead_times = [(each.time, number) for number, each in self._ahead.items()]
+            heapify(self._ahead_times)
+
     def _settle_what_is_due(self) -> None:
         """Learn or drop the examples whose horizon has passed, and those above `max_pending`."""
         while self._waiting and self._is_due(oldest := next(iter(self._waiting.values()))):
+            self._settle_due(oldest)
+        while (first := self._first_ahead()) is not None and self._is_due(first):
+            self._settle_due(first)
+        while len(self._waiting) + len(self._ahead) > self._max_pending:
+            oldest = min(chain(_first(self._waiting), _first(self._ahead)))[1]
             if oldest.has_target:
-                self._learn(oldest)
-            else:
-                self.counts.censored += 1
-                self._give_up(oldest)
-        while len(self._waiting) > self._max_pending:
-            oldest = next(iter(self._waiting.values()))
-            if oldest.has_target:  # otherwise one wrong time in the future would stop all learning
                 self._learn(oldest)
             else:
                 self.counts.dropped += 1
                 self._give_up(oldest)
 
+    def _settle_due(self, example: PendingExample) -> None:
+        if example.has_target:
+            self._learn(example)
+        else:
+            self.counts.censored += 1
+            self._give_up(example)
+
+    def _first_ahead(self) -> PendingExample | None:
+        """Return the example ahead of the clock with the earliest time."""
+        while self._ahead_times:
+            example = self._ahead.get(self._ahead_times[0][1])
+            if example is not None:
+                return example
+            heappop(self._ahead_times)
+        return None
+
     def _is_due(self, example: PendingExample) -> bool:
         if self._counts_time:
-            return self._clock - example.time >= self._horizon
+            return self._clock.now - example.time >= self._horizon
         return self._accepted - 1 - example.number >= self._horizon
 
     def _learn(self, example: PendingExample) -> None:
@@ -315,7 +395,7 @@ class DelayedLabels:
 
     def _settle(self, example: PendingExample, n: int, label: str | None) -> None:
         """Remove an example from the queue and record its outcome."""
-        del self._waiting[example.number]
+        del (self._ahead if example.number in self._ahead else self._waiting)[example.number]
         self.counts.pending -= 1
         if example.id is not None:
             del self.known[example.id]

@@ -1,8 +1,5 @@
 /* The Bayes mixture of probabilities, weighted by their past likelihood. */
-#include "compiled/elementary.h"
-#include "compiled/kernel.h"
-
-#define FLOOR 1e-6 /* as in the log loss: one certain error must not silence a component for ever */
+#include "predictor/ensemble.h"
 
 /* The weights of K components: their logarithms, each one's part of the redistributed share, share and rate. */
 typedef struct {
@@ -17,20 +14,6 @@ static double largest_of(const double *values, int64_t n) {
     double largest = values[0];
     for (int64_t k = 1; k < n && largest == largest; k++) largest = values[k] <= largest ? largest : values[k];
     return largest;
-}
-
-/* Raise values below the floor to it, and scale the rest so that the sum stays one. */
-static void clip(const double *values, int64_t n, double *clipped) {
-    double floor = lesser(FLOOR, 0.5 / (double)n), rest = 0.0;
-    int64_t raised = 0;
-    for (int64_t y = 0; y < n; y++) {
-        if (values[y] < floor)
-            raised++;
-        else
-            rest += values[y];
-    }
-    double factor = raised > 0 ? (1.0 - (double)raised * floor) / rest : 1.0;
-    for (int64_t y = 0; y < n; y++) clipped[y] = values[y] < floor ? floor : values[y] * factor;
 }
 
 /* Multiply each weight by its component's probability of the label: given[k * step]. */

@@ -11,9 +11,9 @@ from online_svm.compiled.elementary import exps
 from online_svm.compiled.elementary import logs as logarithms
 from online_svm.compiled.kernel import kernel
 from online_svm.config import MIXED, PredictorConfig
-from online_svm.storage.state_schema import StateSchema, floats
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 
 class WeightUpdate(NamedTuple):
@@ -27,19 +27,8 @@ class WeightUpdate(NamedTuple):
 CALIBRATORS_UPDATE = WeightUpdate(0.001)
 """Of the calibrator "mixed": primary prediction and published calibrators."""
 
-PRIMARY_UPDATE = WeightUpdate(0.005)
-"""Of the ensembles in the primary prediction."""
 
-DELAYED_UPDATE = WeightUpdate(0.002, rate=0.03, first=0.7)
-"""Of the recent ensemble with delayed labels, because its weights are as old as the labels.
-
-Tuned for horizons of 250 and 2,000: see docs/measured.md.
-"""
-
-_SCHEMA = StateSchema(floats("_logs"))
-
-
-class Ensemble:
+class Ensemble(StoredArrays):
     """p = sum of w_i p_i, where w_i follows the product of the p_i(y) of past labels.
 
     With share 0 this is the Bayes mixture: its cumulative log loss is -ln of the mean over i of the
@@ -71,7 +60,9 @@ class Ensemble:
     [0.6429, 0.3571]
     """
 
-    def __init__(self, n_experts: int, update: WeightUpdate = PRIMARY_UPDATE) -> None:
+    _stored = StateSchema(floats("_logs"))
+
+    def __init__(self, n_experts: int, update: WeightUpdate) -> None:
         self._share, self._rate, first = update
         self._logs = np.zeros(n_experts)
         self._moved = np.full(n_experts, self._share / n_experts)
@@ -118,14 +109,6 @@ class Ensemble:
         """Append the calibrator "mixed" to those of `block`; learn the labels."""
         mixed = self.answer([block.point, *block.maps.values()], columns)
         return replace(block, maps={**block.maps, MIXED: mixed})
-
-    def state(self) -> Arrays:
-        """Return the logarithms of the weights."""
-        return _SCHEMA.arrays_of(self)
-
-    def restore(self, state: Arrays) -> None:
-        """Continue from a state."""
-        _SCHEMA.fill(self, None, state)
 
 
 class _Weights(NamedTuple):

@@ -1,13 +1,15 @@
 """The protocol of the experts, and the outputs that count for a row whose label is late."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.state import State
+from online_svm.storage.state_schema import StateSchema, Stored
 from online_svm.types import Floats, Ints
 
 
@@ -18,21 +20,25 @@ class RowsToLearn(NamedTuple):
     scaled: Floats | None  # shape (m, n_columns); rows scaled by the model, if there is one
     columns: Ints  # shape (m,); class columns of the labels; -1 for a row without a label
     earlier: AnswerTimeOutputs | None  # of rows that are learned, with delayed labels
-    point: Floats | None = None  # shape (m, n_classes); the committee's prediction, if any
+    # Of each expert of the model and of the recent stacks, shape (m, n_classes); NaN: asleep.
+    model: Mapping[str, Floats] = MappingProxyType({})
     sources: Ints = np.empty(0, dtype=np.int64)  # shape (m,); see `Sources`
     stored: Floats | None = None  # shape (m, n_classes, n_stored); with delayed labels
 
 
-class Expert(Protocol):
+class Expert(Stored):
     """An expert of a stream, which spans models; a subclass defines what it needs.
 
     Its answers and state do not depend on how rows are cut into calls.
     """
 
     outputs: ClassVar[tuple[str, ...]]  # names of its probabilities; each has a weight
+    group: ClassVar[str] = "labels"  # whose credit they have; see `expert_average.GROUPS`
     corrects: ClassVar[bool] = False  # whether it corrects "average", which the others make
     n_stored: ClassVar[int] = 0  # numbers of each class that are stored until a label comes
+    _stored = StateSchema()
 
+    @abstractmethod
     def answer(self, rows: RowsToLearn, before: Mapping[str, Floats]) -> Sequence[Floats]:
         """Return probabilities in order, for each output an array of shape (m, n_classes).
 
@@ -54,14 +60,6 @@ class Expert(Protocol):
     def moved(self, _places: Sequence[int], _n_classes: int) -> "Expert":
         """Return what it is for other classes: column i becomes `places[i]` of `n_classes`."""
         return self
-
-    def state(self) -> State:
-        """Return what it has learned."""
-        return State({}, {})
-
-    def restore(self, _state: State) -> None:
-        """Continue from a state of this kind of expert, for as many classes."""
-        return
 
 
 class Sources:

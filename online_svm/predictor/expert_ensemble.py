@@ -1,7 +1,7 @@
 """The ensemble of experts behind the primary prediction, from the first example on.
 
-1. The experts of `expert_table`, such as the committee, the base rate and two logistic regressions,
-   are averaged with weights that follow their likelihood.
+1. The experts of the model, the recent stacks and those of `expert_table`, such as the base rate
+   and two logistic regressions, are averaged with weights that follow their likelihood.
 2. Experts that correct, such as `LabelHistory`, correct the average, and a second ensemble weighs
    corrected and uncorrected probabilities: on independent examples a correction loses its weight.
 3. The intervals are those of `ExpertIntervals`, for any number of classes.
@@ -11,31 +11,30 @@ With delayed labels, an example is learned with the outputs of the moment when i
 """
 
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.ensemble import DELAYED_UPDATE, Ensemble, WeightUpdate
+from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import Expert, RowsToLearn, Sources
+from online_svm.predictor.expert_average import AverageRows, ExpertAverage
 from online_svm.predictor.expert_intervals import ExpertIntervals
 from online_svm.predictor.expert_table import EXPERTS as TABLE
+from online_svm.predictor.expert_table import groups_of
 from online_svm.predictor.first_examples import FirstExamples
-from online_svm.predictor.recent_ensemble import RecentEnsemble
+from online_svm.predictor.recent_stacks import RecentStacks
 from online_svm.predictor.simple_experts import bounded, next_fit
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.state import State, nest, under
-from online_svm.storage.state_schema import StateSchema, flag, number
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, Stored, flag, number, part, texts
 from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Floats, Ints
 
 EXPERTS = "experts"
 """Its name as a method in answers."""
-
-EXPERTS_UPDATE = WeightUpdate(0.0005, first=0.5)
-"""Of the committee's prediction, which starts with half of the weight, and the simple experts."""
 
 HISTORY_UPDATE = WeightUpdate(0.002, first=0.7)
 """Of uncorrected and corrected probabilities.
@@ -44,11 +43,8 @@ On twenty-eight streams, a larger first weight of the correction gains little wh
 smaller one loses less than .001 where it does not.
 """
 
-DELAYED_EXPERTS_UPDATE = WeightUpdate(0.0005, rate=0.03, first=0.9)
-"""Of the same with delayed labels: the weights are as old as the labels, and the committee improves
-while these are on their way. Tuned for horizons of 50 and 250."""
-
-_SCHEMA = StateSchema(number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"))
+DELAYED_UPDATE = HISTORY_UPDATE._replace(rate=0.03)
+"""The same with delayed labels: slower, because the weights are as old as the labels."""
 
 
 class ExpertAnswers(NamedTuple):
@@ -64,40 +60,45 @@ class FittedModel(NamedTuple):
 
     version: int
     scaling: Scaling
-    recent: RecentEnsemble
+    recent: RecentStacks
 
 
-class ExpertEnsemble:
+class ExpertEnsemble(Stored):
     """The experts of a feed; they span models."""
+
+    _stored = StateSchema(
+        number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"),
+        texts("_labels"), part("_first"), part("_average", stored_as="weights"),
+        part("_corrected"), part("experts", stored_as=""), part("_intervals"),
+    )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
         self._config, self._is_delayed = config, config.takes_delayed_labels
-        self._scales_itself = config.scale != "standard"  # not by the scaling of a model
+        self._scales_itself = not config.standardizes  # not by the scaling of a model
         self.n_labels = len(config.classes or ())  # labels with a code that were learned
         self._fitted_at = 0  # learned examples at the last fit
         self._is_stale = False  # an expert no longer fits classes or scaling
         self._model = 0  # version of the model that the experts fit
         self._first = FirstExamples()
         self._begin(LabelIndex(config.classes).view())
-        names: tuple[list[str], list[str]] = [], []
-        for expert in self.experts.values():
-            names[expert.corrects].extend(expert.outputs)
-        self._averaged, self._corrections = names
-        self._averaged.sort(key=lambda name: name != "committee")  # whose weight is the first
-        of_average, of_correction = EXPERTS_UPDATE, HISTORY_UPDATE
-        if self._is_delayed:
-            of_average, of_correction = DELAYED_EXPERTS_UPDATE, DELAYED_UPDATE
-        self._average = Ensemble(len(self._averaged), of_average)
-        self._corrected = Ensemble(1 + len(self._corrections), of_correction)
+        update = DELAYED_UPDATE if self._is_delayed else HISTORY_UPDATE
+        self._corrected = Ensemble(1 + len(self._corrections), update)
 
     def _begin(self, view: ClassView) -> None:
         self.view = view  # the classes of the answers
         made = ((key, make(self._config, len(view.classes))) for key, make in TABLE.items())
         self.experts: dict[str, Expert] = {key: one for key, one in made if one is not None}
+        correcting = (one.outputs for one in self.experts.values() if one.corrects)
+        self._corrections = [name for outputs in correcting for name in outputs]
+        self._average = ExpertAverage(self._groups, is_delayed=self._is_delayed)
         level = self._config.interval_level
         self._intervals = None
         if level is not None:
             self._intervals = ExpertIntervals(level, view, is_delayed=self._is_delayed)
+
+    @property
+    def _groups(self) -> dict[str, str]:
+        return groups_of(self.view.n_known, self.experts)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -106,8 +107,8 @@ class ExpertEnsemble:
         An expert that corrects has the part of the corrected average.
         """
         uncorrected, *corrections = self._corrected.weights.tolist()
-        parts = [*(uncorrected * self._average.weights).tolist(), *corrections]
-        return dict(zip([*self._averaged, *self._corrections], parts, strict=True))
+        parts = {name: uncorrected * part for name, part in self._average.weights.items()}
+        return parts | dict(zip(self._corrections, corrections, strict=True))
 
     def adopt(self, view: ClassView) -> None:
         """Answer with other classes from now on.
@@ -121,6 +122,7 @@ class ExpertEnsemble:
         index = {label: i for i, label in enumerate(view.classes)}
         places = [index.get(label, n_classes - 1) for label in before.classes]
         self.experts = {key: one.moved(places, n_classes) for key, one in self.experts.items()}
+        self._average = self._average.of_experts(self._groups)
         self._first.move(np.array(places, dtype=np.int64))
         self._is_stale = True
         if self._intervals is not None:
@@ -148,37 +150,49 @@ class ExpertEnsemble:
             for expert in self.experts.values():
                 expert.fit(X, columns, scaling)
 
-    def answer(self, rows: RowsToLearn, point: Floats | None, recent: int = 0) -> ExpertAnswers:
+    def answer(self, rows: RowsToLearn, recent: int = 0) -> ExpertAnswers:
         """Answer rows in order.
 
-        `point`, shape (m, n_classes): the committee's prediction; None without a model.
-        `recent`: examples that the recent ensemble holds.
+        `recent`: examples that the recent stacks hold.
         """
-        X, scaled, columns, earlier, *_ = rows
+        X, scaled, columns, earlier, model, *_ = rows
         shapes = self._shapes() if self._is_delayed else {}
         sources, m = Sources(earlier, len(columns), shapes), len(columns)
         stored = {key: sources.fill(key, np.empty((m, *of))) for key, of in shapes.items()}
         scaled = None if self._scales_itself else scaled
-        rows = RowsToLearn(X, scaled, columns, earlier, point, sources.rows)
-        found: dict[str, Floats] = {}
+        rows = RowsToLearn(X, scaled, columns, earlier, model, sources.rows)
+        found: dict[str, Floats] = dict(model)
         self._ask(rows, stored, found, corrects=False)
-        outputs = np.array([found[name] for name in self._averaged])
-        if self._is_delayed:
-            stored["experts"] = sources.fill("experts", outputs.swapaxes(0, 1))
-        found["average"] = average = self._average.answer(outputs, columns)
+        found["average"] = average = self._averaged(rows, found, stored)
         self._ask(rows, stored, found, corrects=True)
         corrected = [found[name] for name in self._corrections]
         mixed = self._corrected.answer([average, *corrected], columns)
         interval = None
         if self._intervals is not None:
-            interval = self._intervals.answer(average, mixed, rows)
+            interval = self._intervals.answer(mixed, rows)
         self._first.keep(X, columns, recent)
         return ExpertAnswers(mixed, interval, stored)
+
+    def _averaged(self, rows: RowsToLearn, found: Arrays, stored: Arrays) -> Floats:
+        """Return the average of the experts; without a model, its own and the stacks are asleep."""
+        m, k = len(rows.columns), len(self.view.classes)
+        asleep = np.full((m, k), np.nan)
+        now = np.array([found.get(name, asleep) for name in self._average.names])
+        weightings, experts = self._average.shape
+        ages = np.zeros(m) if rows.earlier is None else rows.earlier.ages
+        mixed = np.empty((m, k))
+        self._average.answer(AverageRows(
+            now, stored.get("experts", np.empty((1, experts, k))),
+            stored.get("forecasts", np.empty((1, weightings, k))),
+            rows.columns, rows.sources, ages, mixed,
+        ))  # fmt: skip
+        return mixed
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of what is stored of a row, by name."""
         k = len(self.view.classes)
-        shapes: dict[str, tuple[int, ...]] = {"experts": (len(self._averaged), k)}
+        weightings, experts = self._average.shape
+        shapes: dict[str, tuple[int, ...]] = {"experts": (experts, k), "forecasts": (weightings, k)}
         return shapes | {
             key: (k, one.n_stored) for key, one in self.experts.items() if one.n_stored
         }
@@ -197,7 +211,7 @@ class ExpertEnsemble:
         """
         if not self.view.n_known:
             return warming
-        found = self.answer(rows, None)
+        found = self.answer(rows)
         lower, upper = found.interval or (np.zeros_like(found.point), np.ones_like(found.point))
         return replace(
             warming,
@@ -215,35 +229,16 @@ class ExpertEnsemble:
         """Count the labels of learned rows."""
         self.n_labels = max(self.n_labels, int(codes.max(initial=-1)) + 1)
 
-    def state(self) -> State:
-        """Return everything but the configuration."""
-        header = _SCHEMA.header_of(self) | {"labels": list(self.view.labels)}
-        arrays = self._first.state() | nest("weights", self._average.state())
-        arrays |= nest("corrected", self._corrected.state())
-        for key, expert in self.experts.items():
-            own, parts = expert.state()
-            header |= {key: own} if own else {}
-            arrays |= nest(key, parts)
-        if self._intervals is not None:
-            arrays |= self._intervals.state()
-        return State(header, arrays)
+    @property
+    def _labels(self) -> list[str]:
+        return list(self.view.labels)
 
-    @classmethod
-    def from_state(cls, state: State, config: PredictorConfig) -> Self:
-        """Return the ensemble described by `state`."""
-        header, arrays = state
-        ensemble = cls(config)
-        _SCHEMA.fill(ensemble, header, {})
-        view = ClassView(header["labels"], config.classes is not None)
-        ensemble._begin(view)
-        ensemble._average.restore(under("weights", arrays))
-        ensemble._corrected.restore(under("corrected", arrays))
-        for key, expert in ensemble.experts.items():
-            expert.restore(State(header.get(key, {}), under(key, arrays)))
-        if ensemble._intervals is not None:
-            ensemble._intervals.restore(arrays)
-        ensemble._first.restore(arrays, len(view.classes))
-        return ensemble
+    @_labels.setter
+    def _labels(self, labels: list[str]) -> None:
+        self._begin(ClassView(labels, self._config.classes is not None))
+
+    def _on_restored(self) -> None:
+        require(self._first.n_classes <= len(self.view.classes), "columns")
 
     def _examples(self, model: FittedModel | None) -> tuple[Floats, Ints]:
         """Return labelled examples of known classes for a fit."""
@@ -257,5 +252,5 @@ class ExpertEnsemble:
         encoder, config = None, self._config
         if order is not None:
             kinds = config.declared_kinds
-            encoder = FeatureEncoder.fit(X, config.max_categories, kinds, None, order)
+            encoder = FeatureEncoder.fit(X, kinds, None, order)
         return Scaling.fit(bounded(X, encoder), standard=True, encoder=encoder)

@@ -11,23 +11,24 @@ import numpy as np
 
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.predictor.recent_interval import DELAYED_RULE, RULE, RecentIntervals
-from online_svm.storage.state import nest, under
+from online_svm.predictor.recent_interval import RecentIntervals
+from online_svm.storage.state_schema import StateSchema, StoredArrays, part
 from online_svm.stream.labels import ClassView
-from online_svm.types import Arrays, Floats
+from online_svm.types import Floats
 
 MIN_ORIGINALS = 750
 """Original answers before their intervals count; by then they fill the count of 500."""
 
 
-class ExpertIntervals:
+class ExpertIntervals(StoredArrays):
     """Intervals at `level` for the classes of `view`."""
+
+    _stored = StateSchema(part("_present"), part("_originals"))
 
     def __init__(self, level: float, view: ClassView, *, is_delayed: bool) -> None:
         self._level, self._is_delayed = level, is_delayed
-        rule = DELAYED_RULE if is_delayed else RULE
-        self._present = RecentIntervals(level, view, rule)
-        self._originals = RecentIntervals(level, view, rule) if is_delayed else None
+        self._present = RecentIntervals(level, view, is_delayed=is_delayed)
+        self._originals = RecentIntervals(level, view, is_delayed=True) if is_delayed else None
 
     def of_classes(self, view: ClassView) -> "ExpertIntervals":
         """Return the intervals of other classes, with what is known of those in `view`."""
@@ -37,44 +38,30 @@ class ExpertIntervals:
             other._originals.follow(self._originals)
         return other
 
-    def answer(self, average: Floats, mixed: Floats, rows: RowsToLearn) -> tuple[Floats, Floats]:
+    def answer(self, point: Floats, rows: RowsToLearn) -> tuple[Floats, Floats]:
         """Return lower and upper ends of shape (m, n_classes); count a learned row after its own.
 
-        `average`, `mixed`, shape (m, n_classes): probabilities whose bin each row takes, and those
-        that are announced.
+        `point`, shape (m, n_classes): the announced probabilities.
         """
         columns, earlier = rows.columns, rows.earlier
-        lower, upper = self._present.answer(average, columns, _of_present_state(mixed, earlier))
+        lower, upper = self._present.answer(columns, _of_present_state(point, earlier))
         originals = self._originals
         if originals is None:
             return lower, upper
-        comparable = np.zeros(len(mixed), dtype=bool)
+        comparable = np.zeros(len(point), dtype=bool)
         if earlier is not None:
             comparable = earlier.comparable & earlier.learns
         columns = np.where(comparable, columns, -1)
         joins = columns >= 0
         is_enough = originals.n_labels + np.cumsum(joins) - joins >= MIN_ORIGINALS
-        low, high = originals.answer(average, columns, mixed)
+        low, high = originals.answer(columns, point)
         lower[is_enough] = np.minimum(lower, low)[is_enough]
         upper[is_enough] = np.maximum(upper, high)[is_enough]
         return lower, upper
 
-    def state(self) -> Arrays:
-        """Return the counts."""
-        arrays = nest("intervals", self._present.state())
-        if self._originals is not None:
-            arrays |= nest("originals", self._originals.state())
-        return arrays
 
-    def restore(self, arrays: Arrays) -> None:
-        """Continue from a state."""
-        self._present.restore(under("intervals", arrays))
-        if self._originals is not None:
-            self._originals.restore(under("originals", arrays))
-
-
-def _of_present_state(mixed: Floats, earlier: AnswerTimeOutputs | None) -> Floats:
+def _of_present_state(point: Floats, earlier: AnswerTimeOutputs | None) -> Floats:
     """Return the probabilities with those of copies in the place of their learned rows."""
     if earlier is None or earlier.copied is None:
-        return mixed
-    return mixed[np.arange(len(mixed)) - earlier.copied]
+        return point
+    return point[np.arange(len(point)) - earlier.copied]

@@ -1,5 +1,6 @@
 """Explain an answer: its model, similar examples, support vectors, contributions of features."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.refit.feature_encoder import BOOLEAN, CATEGORY, NUMBER, TEXT
 from online_svm.refit.scaling import Scaling
+from online_svm.stream.prediction import PredictionBlock
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats
 
@@ -132,13 +134,18 @@ class Contribution:
     """The effect of one feature on the probability of the predicted label."""
 
     feature: int  # index in the row of features
+    name: str  # its name; the index if features have no names
     # The value that took its place: the mean of a number in the training set. None for the most
     # frequent category, whose text is not stored, and for a missing value.
     typical: float | None
     effect: float  # probability of the label, less that with the typical value
 
 
-def contributions(predictor: "OnlinePredictor", x: ArrayLike) -> tuple[Contribution, ...]:
+def contributions(
+    predictor: "OnlinePredictor",
+    x: ArrayLike,
+    answer: Callable[[Floats], PredictionBlock] | None = None,
+) -> tuple[Contribution, ...]:
     """Return the effect of each feature on the answer to an example, the largest first.
 
     Each feature is replaced alone: a number by its mean in the training set, a category by the most
@@ -152,6 +159,8 @@ def contributions(predictor: "OnlinePredictor", x: ArrayLike) -> tuple[Contribut
         The predictor before the answer. While it warms up nothing is returned.
     x : array-like of shape (n_features,)
         The features as they were sent.
+    answer : callable, optional
+        What answers rows; the predictor without it.
 
     Examples
     --------
@@ -162,25 +171,26 @@ def contributions(predictor: "OnlinePredictor", x: ArrayLike) -> tuple[Contribut
     >>> [found.feature for found in contributions(predictor, [1.0, 2.0])]
     [1, 0]
     """
-    frozen = predictor.frozen()
     if predictor.active is None:
         return ()
+    answer = predictor.frozen().answer if answer is None else answer
     row = np.asarray(x, dtype=np.float64)
     typical = typical_row(predictor.active.result.scaling, len(row))
     known = [
         f for f, (cell, value) in enumerate(typical[:MAX_CONTRIBUTIONS])
         if value is not None and not _are_same(row[f], cell)
     ]  # fmt: skip
-    own = frozen.answer(row[None, :])
+    own = answer(row[None, :])
     label = int(own.label[0])
     effects: list[float] = []
     for begin in range(0, len(known), _ROWS_AT_ONCE):
         part = known[begin : begin + _ROWS_AT_ONCE]
         rows = np.repeat(row[None, :], len(part), axis=0)
         rows[np.arange(len(part)), part] = [typical[f][0] for f in part]
-        effects += (own.point[0, label] - frozen.answer(rows).point[:, label]).tolist()
+        effects += (own.point[0, label] - answer(rows).point[:, label]).tolist()
+    names = predictor.schema.names or range(len(row))
     found = [
-        Contribution(f, _number_or_none(typical[f][1]), effect)
+        Contribution(f, str(names[f]), _number_or_none(typical[f][1]), effect)
         for f, effect in zip(known, effects, strict=True)
     ]
     return tuple(sorted(found, key=lambda one: (-abs(one.effect), one.feature)))

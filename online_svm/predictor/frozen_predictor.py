@@ -12,19 +12,20 @@ from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.metrics.promised_error import NEVER, decided
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.calibrators import interval_calibrators
+from online_svm.predictor.changed_kinds import ChangedKind, ChangedKinds
 from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_ensemble import ExpertEnsemble
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import State, nest, require, under
+from online_svm.storage.state import State, nest, pack, require, under, unpack
 from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.svm.kernel_model import balanced_weights, given_weights
 from online_svm.types import Arrays, Floats, Ints
 
-WARM_UP_REASON = "warming up: no proper training set had two classes yet"
+WARMING = GuaranteeReason("warming")
 
 
 def warming_answers(config: PredictorConfig, n: Ints, *, is_mixed: bool) -> PredictionBlock:
@@ -69,7 +70,7 @@ def warming_block(
         calibration=0,
         taxonomy=0,
         guarantee="none",
-        reason=WARM_UP_REASON,
+        reason=WARMING,
         method=None,
         interval_level=None,
     )
@@ -79,11 +80,11 @@ _GUARANTEES = ("exact", "approximate", "none")
 
 
 class AnsweringParts(NamedTuple):
-    """What answers: each None if there is none."""
+    """The parts of a predictor that answer."""
 
     active: ActiveModel | None  # None while warming up
-    mixed: Ensemble | None
-    experts: ExpertEnsemble | None
+    mixed: Ensemble | None  # None without the map "mixed"
+    experts: ExpertEnsemble
     thresholds: Floats | None = None  # shape (n_groups,); those that decide, with `promise`
 
 
@@ -92,7 +93,7 @@ class FrozenPredictor:
 
     It contains the active model (with scaling, calibration set, calibrators and primary
     prediction), the ensemble of calibrators, the feature schema, and the guarantee at this n. It
-    has no learner, and only the last 1,000 examples, for nearest neighbours (`RecentEnsemble`).
+    has no learner, and only the last 1,000 examples, for nearest neighbours (`RecentStacks`).
 
     `n`: learned examples.
     `schema`: schema of a request: features without labels, times and slices.
@@ -118,7 +119,7 @@ class FrozenPredictor:
         n: int,
         schema: FeatureSchema,
         parts: AnsweringParts,
-        guarantee: tuple[Guarantee, str | None],
+        guarantee: tuple[Guarantee, GuaranteeReason | None],
     ) -> None:
         self.config, self.n, self.schema = config, n, schema
         self._active, self._mixed, self._experts, self._thresholds = parts
@@ -152,7 +153,16 @@ class FrozenPredictor:
         """
         experts, active = self._experts, self._active
         answer = active is None or active.for_experts is not None
-        return experts.weights if experts is not None and answer and experts.view.n_known else {}
+        return experts.weights if answer and experts.view.n_known else {}
+
+    def changed_kinds(self, X: Floats) -> tuple[ChangedKind, ...]:
+        """Return the features that come in another kind in these rows than the model learned."""
+        encoder = None if self._active is None else self._active.result.scaling.encoder
+        if encoder is None:
+            return ()
+        kinds = ChangedKinds()
+        kinds.add(encoder, X, self.config.n_reserved)
+        return kinds.named(self.schema.names)
 
     def answer(self, X: Floats) -> PredictionBlock:
         """Return the answers to rows that `schema.row` accepted, shape (m, n_features).
@@ -170,8 +180,6 @@ class FrozenPredictor:
         unlabelled = np.full(len(X), -1, dtype=np.int64)
         if self._active is None:
             block = warming_answers(self.config, n, is_mixed=self.schema.is_mixed)
-            if self._experts is None:
-                return block
             return self._experts.added_to(block, RowsToLearn(X, None, unlabelled, None))
         block = self._active.answer(X, unlabelled, n, experts=self._experts)
         if self._mixed is not None:
@@ -185,18 +193,16 @@ class FrozenPredictor:
             "n": self.n,
             "names": self.schema.names,
             "dimension": self.schema.dimension,
-            "first": self.schema.first,
             "guarantee": self._guarantee,
-            "reason": self._reason,
+            "reason": None if self._reason is None else self._reason.about,
         }
         arrays: Arrays = {}
         if self._thresholds is not None:
             header["thresholds"] = self._thresholds.tolist()
         if self._mixed is not None:
             arrays |= nest("mixture", self._mixed.state())
-        if self._experts is not None:
-            header["experts"], parts = self._experts.state()
-            arrays |= nest("experts", parts)
+        header["experts"], parts = self._experts.state()
+        arrays |= nest("experts", parts)
         if self._active is not None:
             header["active"], parts = self._active.state()
             arrays |= nest("active", parts)
@@ -221,24 +227,19 @@ class FrozenPredictor:
     @classmethod
     def _loaded(cls, header: dict[str, Any], arrays: Arrays, config: PredictorConfig) -> Self:
         n, names, dimension = header["n"], header["names"], header["dimension"]
-        first = header.get("first")  # absent in older states
         require(type(n) is int and n >= 0, "n")
         require(dimension is None or (type(dimension) is int and dimension >= 0), "dimension")
-        require(first is None or (type(first) is int and first >= 0), "first")
         require(header["guarantee"] in _GUARANTEES, "guarantee")
-        require(isinstance(header["reason"], str | None), "reason")
+        about = header["reason"]
+        reason = None if about is None else GuaranteeReason.of(about)
         schema = request_schema(config).of_features(
-            None if names is None else tuple(names), dimension, first
+            None if names is None else tuple(names), dimension
         )
         mixed = Ensemble.of_calibrators(config)
         if mixed is not None:
             mixed.restore(under("mixture", arrays))
-        active = experts = None
-        require(("experts" in header) == (config.semantics >= 6), "experts")
-        if "experts" in header:
-            experts = ExpertEnsemble.from_state(
-                State(header["experts"], under("experts", arrays)), config
-            )
+        active = None
+        experts = ExpertEnsemble(config).restore(State(header["experts"], under("experts", arrays)))
         if "active" in header:
             active = ActiveModel.from_state(
                 State(header["active"], under("active", arrays)), config
@@ -253,7 +254,7 @@ class FrozenPredictor:
             require(thresholds.shape in ((1,), (2,)), "thresholds")
             require(bool(((thresholds >= 0.0) & (thresholds <= NEVER)).all()), "thresholds")
         parts = AnsweringParts(active, mixed, experts, thresholds)
-        return cls(config, n, schema, parts, (header["guarantee"], header["reason"]))
+        return cls(config, n, schema, parts, (header["guarantee"], reason))
 
 
 def request_schema(config: PredictorConfig) -> FeatureSchema:

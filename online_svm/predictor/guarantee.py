@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -11,61 +11,41 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.label_weights import most_examples
 from online_svm.metrics.sequential.families import Finding
 from online_svm.metrics.sequential.monitor_set import MonitorSet
-from online_svm.storage.state import Header, State, nest, under
-from online_svm.storage.state_schema import StateSchema, number
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    Stored,
+    StoredHeader,
+    json_of,
+    number,
+    numbers,
+    part,
+)
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import MonitorsReport
 from online_svm.types import Ints
 
-# Conditional on which examples have labels, the labelled ones are still i.i.d. and independent of
-# the proper training set. So the theorem holds for them under any labelling rule.
-UNLABELLED = (
-    "an entry without a label lies in the window: exact for those that get a label, for all only "
-    "if which get one does not depend on the example"
-)
 
-CENSORED = (
-    "an example of the window was given up without its label: exact for those that get one in "
-    "time, for all only if which get one does not depend on the example"
-)
-
-# An example is learned and scored with its label at the horizon; these labels are i.i.d. A later
-# correction breaks that: future examples may also be corrected after they are scored.
-CORRECTED = (
-    "the label of an example of the window was corrected after it was learned: the guarantee is of "
-    "labels as they are when examples are learned, and later examples may still be corrected"
-)
-
-
-_SCHEMA = StateSchema(number("unlabelled", optional=True), number("corrected", optional=True))
-
-
-class LabelGaps:
+class LabelGaps(StoredHeader):
     """The last example without a label, and the last one whose label was corrected after learning.
 
     `unlabelled`: examples learned before the last entry known to have no label.
     `corrected`: number of the last learned example with a corrected label.
     """
 
+    _stored = StateSchema(number("unlabelled", optional=True), number("corrected", optional=True))
+
     def __init__(self, config: PredictorConfig) -> None:
         self._window = config.window
-        self._missing = CENSORED if config.takes_delayed_labels else UNLABELLED
+        # Conditional on which examples have labels, the labelled ones are still i.i.d. and
+        # independent of the proper training set: the theorem holds for them under any rule.
+        self._missing = "given_up" if config.takes_delayed_labels else "unlabelled"
         self.unlabelled: int | None = None
         self.corrected: int | None = None
-
-    def state(self) -> Header:
-        """Return the state for `from_state`."""
-        return _SCHEMA.header_of(self)
-
-    @classmethod
-    def from_state(cls, state: Header, config: PredictorConfig) -> Self:
-        """Return the gaps described by `state`."""
-        gaps = cls(config)
-        _SCHEMA.fill(gaps, state, {})
-        return gaps
 
     def correct(self, number: int) -> None:
         """Record that the label of the learned example `number` was corrected."""
@@ -75,12 +55,14 @@ class LabelGaps:
         """Return whether the window contains an entry without a label."""
         return self.unlabelled is not None and self._holds(self.unlabelled, n)
 
-    def reason(self, n: int) -> str | None:
+    def reason(self, n: int) -> GuaranteeReason | None:
         """Return why the window's labels, after `n` learned examples, give no exact guarantee."""
         if self.lies_in_window(n):
-            return self._missing
+            return GuaranteeReason(self._missing)
         if self.corrected is not None and self._holds(self.corrected + 1, n):
-            return CORRECTED
+            # Labels at the horizon are i.i.d. A later correction breaks that: later examples may
+            # also be corrected after they are scored.
+            return GuaranteeReason("corrected")
         return None
 
     def ends(self, n: int) -> list[int]:
@@ -109,7 +91,7 @@ alarms, and those alarms would stay open.
 """
 
 
-class StreamMonitors:
+class StreamMonitors(Stored):
     """Tests scored rows and keeps the open alarms.
 
     An alarm raised after n learned examples is open while the model or its calibration uses an
@@ -118,14 +100,20 @@ class StreamMonitors:
     `raised`: alarms so far.
     """
 
-    def __init__(self, config: PredictorConfig, tests: MonitorSet | None = None) -> None:
+    _stored = StateSchema(
+        part("_tests"),
+        number("raised"),
+        numbers("_acted"),
+        json_of("_open_alarms", stored_as="open"),
+    )
+
+    def __init__(self, config: PredictorConfig) -> None:
         self._config = config
         in_order = config.maturity == "horizon"
-        self._tests = tests or MonitorSet(
+        self._tests = MonitorSet(
             config,
             config.seed,
             in_order=in_order,
-            semantics=config.semantics,
             most=most_examples(config.label_budget),
         )
         self._open: dict[tuple[str | None, ...], Alarm] = {}
@@ -147,7 +135,7 @@ class StreamMonitors:
 
     def _alarm(self, found: Finding, n: int) -> Alarm:
         action = self._config.on_drift
-        if found.kind == "comparison" or not self._may_act(n):
+        if not self._may_act(n):
             action = "report"
         figure = (found.estimate, found.lower, found.upper)
         test = (found.kind, found.scope, found.name, found.monitor)
@@ -205,76 +193,50 @@ class StreamMonitors:
             return block
         return replace(block, guarantee=guarantee, reason=reason)
 
-    def guarantee(self, guarantee: Guarantee, reason: str | None) -> tuple[Guarantee, str | None]:
+    def guarantee(
+        self, guarantee: Guarantee, reason: GuaranteeReason | None
+    ) -> tuple[Guarantee, GuaranteeReason | None]:
         """Return the guarantee that remains while alarms are open, and the reason.
 
         An exchangeability alarm removes the guarantee. A calibration alarm makes it approximate,
-        with its estimate in the reason. A comparison alarm leaves it unchanged.
+        with its estimate in the reason.
         """
         if guarantee == "none":
             return guarantee, reason
         broken = self._newest("exchangeability") if self._open else None
         if broken is not None:
-            return "none", _reason(broken)
+            return "none", GuaranteeReason.of_alarm(broken)
         off = self._newest("calibration") if self._open else None
         if off is None:
             return guarantee, self._proviso if guarantee == "exact" else reason
-        return "approximate", "; ".join(filter(None, (reason, _reason(off))))
+        return "approximate", GuaranteeReason.of_alarm(off, reason)
 
     @property
-    def _proviso(self) -> str | None:
+    def _proviso(self) -> GuaranteeReason | None:
         """Proviso of an exact guarantee: refits that alarms trigger depend on the labels."""
         if self._config.on_drift == "report":
             return None
-        return f"but for the probability {self._config.alarm_level:g} that an alarm is false"
+        return GuaranteeReason("false_alarm", (("level", self._config.alarm_level),))
 
     def report(self) -> MonitorsReport:
         """Return the state of the tests and the open alarms, the oldest first."""
         ordered = sorted(self._open.values(), key=lambda alarm: alarm.n)
         return MonitorsReport(self.raised, tuple(ordered), self._tests.report()["tests"])
 
-    def state(self) -> State:
-        """Return the tests and the open alarms."""
-        header = {
-            "raised": self.raised,
-            "acted": self._acted,
-            "open": [asdict(alarm) for alarm in self._open.values()],
-        }
-        return State(header, nest("tests", self._tests.state()))
+    @property
+    def _open_alarms(self) -> list[dict[str, Any]]:
+        return [asdict(alarm) for alarm in self._open.values()]
 
-    @classmethod
-    def from_state(cls, state: State, config: PredictorConfig) -> Self:
-        """Return the monitors described by `state`."""
-        header, arrays = state
-        restored = MonitorSet.from_state(
-            under("tests", arrays),
-            config,
-            config.seed,
-            in_order=config.maturity == "horizon",
-            semantics=config.semantics,
-            most=most_examples(config.label_budget),
-        )
-        monitors = cls(config, restored)
-        for fields in header["open"]:
+    @_open_alarms.setter
+    def _open_alarms(self, stored: list[dict[str, Any]]) -> None:
+        self._open, raised = {}, self.raised
+        for fields in stored:
             alarm = Alarm.of(fields)
-            if fields.keys() != asdict(alarm).keys():
-                raise ValueError("an open alarm has other fields")
-            _count(alarm.n)
-            monitors.open(alarm)
-        monitors.raised = _count(header["raised"])
-        monitors._acted = [_count(n) for n in header["acted"]]
-        return monitors
+            require(fields.keys() == asdict(alarm).keys(), "open")
+            require(type(alarm.n) is int and alarm.n >= 0, "open")
+            self.open(alarm)
+        self.raised = raised
 
     def _newest(self, kind: str) -> Alarm | None:
         found: Sequence[Alarm] = [alarm for alarm in self._open.values() if alarm.kind == kind]
         return max(found, key=lambda alarm: alarm.n, default=None)
-
-
-def _reason(alarm: Alarm) -> str:
-    return f"{alarm.kind} alarm at n = {alarm.n:,}: {alarm.finding}"
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value

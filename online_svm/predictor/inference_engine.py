@@ -1,6 +1,5 @@
 """InferenceEngine: answer and learn rows in order, in blocks that one model answers."""
 
-from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Self
 
@@ -23,27 +22,34 @@ from online_svm.predictor.frozen_predictor import (
 )
 from online_svm.predictor.guarantee import LabelGaps
 from online_svm.predictor.label_budget import LabelBudget
-from online_svm.predictor.pending_examples import PendingExample, answer_time_outputs, give
+from online_svm.predictor.pending_examples import answer_time_outputs, give
 from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
 from online_svm.predictor.simple_experts import next_fit
-from online_svm.storage.state import State, nest, under
-from online_svm.storage.state_schema import StateSchema, number
+from online_svm.storage.state import State, require
+from online_svm.storage.state_schema import StateSchema, Stored, number, part, record
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.types import Bools, Ints
 
-_SCHEMA = StateSchema(number("_models"), number("_calibrations"))
 _NO_COLUMNS: Ints = np.empty(0, dtype=np.int64)
 
 
-class InferenceEngine:
+class InferenceEngine(Stored):
     """Answers rows with the active model, and has them scored as they are learned.
 
     `schedule`: holds the learned examples, and decides when a model takes effect.
     `model`: None while warming up.
     """
+
+    _stored = StateSchema(
+        number("_models"), number("_calibrations"), part("_gaps", stored_as=""),
+        part("scoring", stored_as=""), part("_mixed", stored_as="mixture"),
+        part("_budget", stored_as="label_budget"), part("_experts"),
+        record("model", stored_as="active", of="_restored_model", optional=True),
+    )  # fmt: skip
 
     def __init__(self, config: PredictorConfig, schedule: RefitSchedule) -> None:
         self._config, self._schedule = config, schedule
@@ -54,7 +60,7 @@ class InferenceEngine:
         self.scoring = AnswerScoring(config)
         self._costs = CostMatrix.of(config)
         self._budget = LabelBudget.of(config)
-        self._experts = None if config.semantics < 6 else ExpertEnsemble(config)
+        self._experts = ExpertEnsemble(config)
 
     def follow(self, events: Events) -> Waits[Answers]:
         """Answer and learn rows and correct labels, in order; pause when a refit is needed."""
@@ -88,19 +94,18 @@ class InferenceEngine:
         due = self._schedule.due_model()
         if due is not None:
             self._activate(due)
-        if self._experts is not None:
-            self._prepare(self._experts)
+        self._prepare()
 
     def _activate(self, due: DueModel) -> None:
         self.model = self._activated(due)
         self._schedule.activated()
         self._schedule.freeze_what_is_held()  # the result may set the next freeze
-        self.scoring.encoder = self.model.result.scaling.encoder
+        self.scoring.adopt(self.model.result.scaling.encoder)
         self.scoring.close(due.start)
 
-    def _prepare(self, experts: ExpertEnsemble) -> None:
+    def _prepare(self) -> None:
         """Give the experts the classes of the next answer, and let them fit if it is due."""
-        schedule, model = self._schedule, self.model
+        schedule, model, experts = self._schedule, self.model, self._experts
         if model is not None and model.for_experts is None:
             return
         if model is not None:
@@ -113,59 +118,24 @@ class InferenceEngine:
 
     def frozen(self, schema: FeatureSchema) -> FrozenPredictor:
         """Return a frozen copy that answers rows without a label as this does now."""
-        guarantee: tuple[Guarantee, str | None] = ("none", None)
+        guarantee: tuple[Guarantee, GuaranteeReason | None] = ("none", None)
         if self.model is not None:
             guarantee = self.scoring.guarantee(*self.model.guarantee(self._lacks))
-        requests = request_schema(self._config).of_features(
-            schema.names, schema.dimension, schema.first
-        )
+        requests = request_schema(self._config).of_features(schema.names, schema.dimension)
         promise = self.scoring.promise
         thresholds = None if promise is None else promise.thresholds()
         parts = AnsweringParts(self.model, self._mixed, self._experts, thresholds)
         return FrozenPredictor(self._config, self._schedule.n, requests, parts, guarantee)
 
-    def state(self) -> State:
-        """Return everything but configuration and schedule. No refit may be due."""
-        scores, arrays = self.scoring.state()
-        header = _SCHEMA.header_of(self) | self._gaps.state() | scores
-        if self._mixed is not None:
-            arrays |= nest("mixture", self._mixed.state())
-        if self._budget is not None:
-            header["label_budget"] = self._budget.state()
-        if self._experts is not None:
-            header["experts"], parts = self._experts.state()
-            arrays |= nest("experts", parts)
-        if self.model is not None:
-            header["active"], parts = self.model.state()
-            arrays |= nest("active", parts)
-        return State(header, arrays)
+    def _on_restored(self) -> None:
+        is_current, has_model = self._schedule.has_current_model, self.model is not None
+        require(has_model or not is_current, "active")
+        require(is_current or not has_model or self._schedule.since, "is_current")
 
-    @classmethod
-    def from_state(
-        cls,
-        state: State,
-        config: PredictorConfig,
-        schedule: RefitSchedule,
-        waiting: Sequence[PendingExample] = (),
-    ) -> Self:
-        """Return the engine described by `state` and the examples that wait for labels."""
-        header, arrays = state
-        engine = cls(config, schedule)
-        _SCHEMA.fill(engine, header, {})
-        engine._gaps = LabelGaps.from_state(header, config)
-        engine.scoring = AnswerScoring.from_state(state, config, waiting)
-        if engine._budget is not None:
-            engine._budget = LabelBudget.from_state(header["label_budget"], config)
-        if engine._mixed is not None:
-            engine._mixed.restore(under("mixture", arrays))
-        if engine._experts is not None:
-            experts = State(header["experts"], under("experts", arrays))
-            engine._experts = ExpertEnsemble.from_state(experts, config)
-        if "active" in header:
-            active = State(header["active"], under("active", arrays))
-            engine.model = ActiveModel.from_state(active, config)
-            engine.scoring.encoder = engine.model.result.scaling.encoder
-        return engine
+    def _restored_model(self, state: State) -> ActiveModel:
+        model = ActiveModel.from_state(state, self._config)
+        self.scoring.encoder = model.result.scaling.encoder
+        return model
 
     def _activated(self, due: DueModel) -> ActiveModel:
         self._models += 1
@@ -235,7 +205,7 @@ class InferenceEngine:
         self.scoring.restart()
         if self._config.on_drift == "reset":
             self.model, self._mixed = None, Ensemble.of_calibrators(self._config)
-            self._experts = None if self._experts is None else ExpertEnsemble(self._config)
+            self._experts = ExpertEnsemble(self._config)
             self.scoring.encoder = None
 
     def _next_change(self) -> int | None:
@@ -264,7 +234,7 @@ class InferenceEngine:
 
     def _until_new_label(self, codes: Ints) -> int:
         """Return the number of rows up to the first new label: the next answer knows its class."""
-        if self._experts is None or self._schedule.labels.declared:
+        if self._schedule.labels.declared:
             return len(codes)
         return _with_first(codes >= self._experts.n_labels)
 
@@ -272,20 +242,22 @@ class InferenceEngine:
     def _has_experts(self) -> bool:
         """Whether the expert ensemble answers."""
         model = self.model
-        return self._experts is not None and (model is None or model.for_experts is not None)
+        return model is None or model.for_experts is not None
 
     @property
-    def _lacks(self) -> str | None:
+    def _lacks(self) -> GuaranteeReason | None:
         """Why the window's labels do not support an exact guarantee; None if they do."""
         return self._gaps.reason(self._schedule.n)
 
-    def _answer(self, order: LearningOrder, lacks: str | None) -> Answers:
+    def _answer(self, order: LearningOrder, lacks: GuaranteeReason | None) -> Answers:
         """Answer rows with one model and one fit of its calibrators, then score settled ones."""
         rows = order.computed()
         block, columns = self._block(rows, lacks) if len(rows) else (None, _NO_COLUMNS)
         return self.scoring.scored(order, block, columns, self._schedule.since)
 
-    def _block(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock | None, Ints]:
+    def _block(
+        self, rows: LearningOrder, lacks: GuaranteeReason | None
+    ) -> tuple[PredictionBlock | None, Ints]:
         """Learn rows and return the answers to those that ask, with the columns of their labels.
 
         A waiting example with a label is answered once more before it is learned, because the
@@ -299,6 +271,7 @@ class InferenceEngine:
         block, columns = self._computed(rows, lacks)
         if not (rows.is_plain or rows.answers.all()):
             block, columns = block.taken(rows.answers), columns[rows.answers]
+        self.scoring.count_kinds(rows.X if rows.is_plain else rows.X[rows.answers])
         waiting = rows.taken(rows.answers).examples if rows.examples else ()
         if waiting:
             if self._budget is not None:
@@ -306,21 +279,21 @@ class InferenceEngine:
             give(waiting, block)
         return self._costs.decided(block) if self._costs is not None else block, columns
 
-    def _computed(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock, Ints]:
+    def _computed(
+        self, rows: LearningOrder, lacks: GuaranteeReason | None
+    ) -> tuple[PredictionBlock, Ints]:
         """Return answers to rows, and the label columns that were learned after each answer."""
         active = self.model
         earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
         if earlier is not None and self._has_experts:
             earlier = earlier._replace(copied=rows.codes >= 0)
-        if self._experts is not None:
-            self._experts.count_labels(rows.codes)
+        self._experts.count_labels(rows.codes)
         if active is None:
             is_mixed = self.scoring.watched is not None
             block = warming_answers(self._config, rows.before, is_mixed=is_mixed)
-            if self._experts is not None:
-                columns = self._experts.view.columns(rows.codes)
-                block = self._experts.added_to(block, RowsToLearn(rows.X, None, columns, earlier))
-            return block, rows.codes
+            columns = self._experts.view.columns(rows.codes)
+            joining = RowsToLearn(rows.X, None, columns, earlier)
+            return self._experts.added_to(block, joining), rows.codes
         columns = active.view.columns(rows.codes)
         block = active.answer(
             rows.X, columns, rows.before, lacks=lacks, earlier=earlier, experts=self._experts

@@ -21,8 +21,8 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.label_weights import most_examples
 from online_svm.predictor.batch import LearningOrder
 from online_svm.predictor.pending_examples import PendingExample
-from online_svm.storage.state import Header
-from online_svm.storage.state_schema import StateSchema, number, real
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, StoredHeader, number, real
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import SettledRows
 from online_svm.stream.split import label_draws
@@ -35,10 +35,8 @@ MEMORY_ANSWERS = 256
 MIN_UNCERTAINTY = 0.01
 """Keeps the scale above zero; without effect where probabilities are below .99995."""
 
-_SCHEMA = StateSchema(number("_answers"), real("_scale"))
 
-
-class LabelBudget:
+class LabelBudget(StoredHeader):
     """Gives each answer the probability that its label is wanted, and draws whether it is.
 
     The draw is a hash of the seed and of the example's number. So the result depends on the answers
@@ -50,6 +48,8 @@ class LabelBudget:
     >>> [budget.examples_for(u) for u in (0.3, 0.3, 0.9, 0.01)]
     [10, 10, 3, 37]
     """
+
+    _stored = StateSchema(number("_answers"), real("_scale"))
 
     def __init__(self, budget: float, seed: int) -> None:
         self._budget, self._seed = budget, seed
@@ -91,19 +91,8 @@ class LabelBudget:
         self._answers += 1
         return k
 
-    def state(self) -> Header:
-        """Return the state for `from_state`."""
-        return _SCHEMA.header_of(self)
-
-    @classmethod
-    def from_state(cls, state: Header, config: PredictorConfig) -> Self:
-        """Restore the state, or raise ValueError or InvalidSnapshot."""
-        assert config.label_budget is not None
-        restored = cls(config.label_budget, config.seed)
-        _SCHEMA.fill(restored, state, {})
-        if not (restored._scale > 0.0 or restored._answers == 0):
-            raise ValueError("label_budget: the scale must be positive")
-        return restored
+    def _on_restored(self) -> None:
+        require(self._scale > 0.0 or self._answers == 0, "label_budget")
 
 
 def uncertainty(point: Floats) -> Floats:
@@ -131,14 +120,13 @@ def wanted_answers(rows: SettledRows) -> SettledRows:
     return rows if wanted is None or wanted.all() else rows.taken(wanted)
 
 
-_COUNTS = StateSchema(
-    number("answers"), number("wanted"), number("labelled"), number("missing"), number("unasked"),
-    real("expected"),
-)  # fmt: skip
-
-
-class LabelBudgetCounts:
+class LabelBudgetCounts(StoredHeader):
     """Counts of wanted, labelled and missing labels, in the order of the answers and labels."""
+
+    _stored = StateSchema(
+        number("answers"), number("wanted"), number("labelled"), number("missing"),
+        number("unasked"), real("expected"),
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.answers = self.wanted = 0
@@ -167,14 +155,3 @@ class LabelBudgetCounts:
         """Return the counts for a report."""
         mean = self.expected / self.answers if self.answers else None
         return LabelBudgetReport(mean, self.wanted, self.labelled, self.missing, self.unasked)
-
-    def state(self) -> Header:
-        """Return the counts for `from_state`."""
-        return _COUNTS.header_of(self)
-
-    @classmethod
-    def from_state(cls, state: Header) -> Self:
-        """Restore the counts, or raise InvalidSnapshot."""
-        counts = cls()
-        _COUNTS.fill(counts, state, {})
-        return counts

@@ -19,7 +19,7 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.predictor.expert import Expert, RowsToLearn
-from online_svm.storage.state import State, require
+from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, floats, ints
 from online_svm.types import Floats, Ints
 
@@ -54,8 +54,14 @@ class LabelHistory(Expert):
     outputs = ("label-history",)
     corrects = True
     n_stored = N_FEATURES
+    _stored = StateSchema(
+        floats("_state.frequencies", least=0.0), floats("_state.residuals"),
+        floats("_state.transitions", least=0.0), floats("_state.weights"),
+        floats("_state.precision"), ints("_state.last", least=-1, below="._n_classes"),
+    )  # fmt: skip
 
     def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
         weights = np.zeros(N_FEATURES)
         weights[0] = 1.0
         self._state = HistoryState(
@@ -89,21 +95,7 @@ class LabelHistory(Expert):
         new.last[:] = -1 if old.last[0] < 0 else columns[old.last[0]]
         return other
 
-    def state(self) -> State:
-        """Return statistics and weights."""
-        return State({}, {name: part.copy() for name, part in self._state._asdict().items()})
-
-    def restore(self, state: State) -> None:
-        """Continue from a state."""
-        k, n = self._state.frequencies.shape[1], N_FEATURES
-        schema = StateSchema(
-            floats("frequencies", f"3 {k}"), floats("residuals", f"2 {k}"),
-            floats("transitions", f"{k} {k}"), floats("weights", f"{n}"),
-            floats("precision", f"{n} {n}"), ints("last", "1", least=-1, below=k),
-        )  # fmt: skip
-        self._state = HistoryState(**schema.values(type(self), None, state.arrays))
-        for name in ("frequencies", "transitions"):
-            require(bool((getattr(self._state, name) >= 0.0).all()), name)
+    def _on_restored(self) -> None:
         # A step solves a system with it.
         require(_is_positive_definite(self._state.precision), "precision")
 

@@ -7,8 +7,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig, first_error
-from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.errors import InvalidConfig, InvalidInput, warn
 from online_svm.predictor.batch import Answers
+from online_svm.predictor.changed_kinds import ChangedKind
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.learner import InlineRefitter
@@ -18,7 +19,7 @@ from online_svm.stream.schema import FeatureSchema
 from online_svm.types import Floats, Ints
 
 SETTINGS_FIXED_BY_ESTIMATORS = frozenset(
-    {"classes", "given_answers", "horizon", "label_budget", "labels", "maturity"}
+    {"classes", "horizon", "label_budget", "labels", "maturity"}
 )
 """Settings that an estimator fixes itself: its labels are known and come with their rows."""
 
@@ -62,14 +63,18 @@ class LabelledPredictor:
         return [places[label] for label in classes]
 
     def ask(self, X: Floats) -> PredictionBlock:
-        """Return the answers to rows that the schema accepted; the state is unchanged."""
+        """Return the answers to rows that the schema accepted; the state is unchanged.
+
+        Warns of features that come in another kind than was learned.
+        """
+        _warn(self.frozen.changed_kinds(X))
         return self.frozen.answer(X)
 
     def learn(self, X: Floats, labels: Sequence[Any], schema: FeatureSchema) -> Answers:
         """Answer and learn labelled rows in order; return the answers.
 
         Raises InvalidInput if labels are delayed in this feed, or a label cannot be used;
-        InvalidExample if a label is not declared, or longer than 256 characters.
+        InvalidExample if a label is not declared, or longer than 256 characters. Warns as `ask`.
         """
         if self.predictor.config.takes_delayed_labels:
             raise InvalidInput(
@@ -79,7 +84,10 @@ class LabelledPredictor:
         checked = {text: self.schema.label(text) for text in set(texts)}
         self.texts.add(labels)
         self._frozen = None
-        return self.predictor.step_many(X, [checked[text] for text in texts], schema=schema)
+        before = set(self.predictor.changed_kinds)
+        found = self.predictor.step_many(X, [checked[text] for text in texts], schema=schema)
+        _warn(kind for kind in self.predictor.drain_changed_kinds() if kind not in before)
+        return found
 
     def probabilities(self, block: PredictionBlock) -> Floats:
         """Return the probability of each of `labels`, shape (m, K); rows sum to 1.
@@ -158,6 +166,11 @@ class LabelledPredictor:
 
     def __setstate__(self, state: tuple[PredictorConfig, list[Any], bytes]) -> None:
         self.__dict__.update(self.restored(*state).__dict__)
+
+
+def _warn(changed: Iterable[ChangedKind]) -> None:
+    for kind in changed:
+        warn(kind.words)
 
 
 def parameters_of(

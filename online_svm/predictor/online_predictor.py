@@ -41,13 +41,13 @@ from online_svm.predictor.batch import (
     finished,
     in_order,
 )
+from online_svm.predictor.changed_kinds import ChangedKind
 from online_svm.predictor.delayed_labels import DelayedLabels, LabelStep
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.inference_engine import InferenceEngine
 from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.refit.task import Refitter
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import Header, State, nest, under
+from online_svm.storage.state import Header, State, nest, pack, under, unpack
 from online_svm.stream.input_batch import (
     AnsweredIds,
     DelayedLabel,
@@ -59,7 +59,6 @@ from online_svm.stream.input_batch import (
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.scored_rows import GivenAnswer, given_columns
 from online_svm.stream.validity_report import Done
 from online_svm.types import Floats
 
@@ -118,6 +117,31 @@ class OnlinePredictor:
         return tuple(label for label in self.labels.view().classes if label is not None)
 
     @property
+    def changed_kinds(self) -> tuple[ChangedKind, ...]:
+        """Features whose values came in another kind than the active model learned.
+
+        These values count as missing.
+
+        Examples
+        --------
+        >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"]))
+        >>> for i in range(40):
+        ...     _ = predictor.step(Example({"flag": i % 2}, "yes" if i % 2 else "no"))
+        >>> _ = predictor.step(Example({"flag": True}))
+        >>> predictor.changed_kinds
+        (ChangedKind(feature='flag', learned='numbers', came='true and false', values=1),)
+        """
+        return self._engine.scoring.changed_kinds
+
+    def drain_changed_kinds(self) -> tuple[ChangedKind, ...]:
+        """Return `changed_kinds`, and those that a new model ended since the last call.
+
+        A model that is adopted between two calls may have learned the new kind; the answers before
+        it still lacked these values.
+        """
+        return self._engine.scoring.drain_changed_kinds()
+
+    @property
     def active(self) -> ActiveModel | None:
         """The model that answers now, after waiting for a due refit; None while warming up."""
         self.activate_if_due()
@@ -168,10 +192,12 @@ class OnlinePredictor:
         schema = schema.of_example(x)
         probabilities = None if probability is None else np.array([probability])
         times = None if example.time is None else [example.time]
-        block = self.step_many(
-            row[None, :], [label], probabilities, schema,
-            ids=[example.id], times=times, slices=[slices],
-        )[0]  # fmt: skip
+        self.delayed_labels.check_new([example.id])
+        batch = InputBatch(
+            row[None, :], [label], [0], {}, self.delayed_labels.accepted, probabilities, schema,
+            [example.id], times, [slices],
+        )  # fmt: skip
+        block = self.process(batch).found[0]
         assert isinstance(block, PredictionBlock)
         return block.row(0)
 
@@ -213,11 +239,11 @@ class OnlinePredictor:
         schema: FeatureSchema | None = None,
         *,
         ids: Sequence[str | None] | None = None,
-        times: Sequence[int] | None = None,
         slices: Sequence[SliceValue | None] | None = None,
-        given: Sequence[GivenAnswer | None] | None = None,
     ) -> Answers:
         """Answer and learn rows in order; equal to `step` on each.
+
+        A horizon that counts time needs `process`, whose batch has the times.
 
         Parameters
         ----------
@@ -233,12 +259,8 @@ class OnlinePredictor:
             The schema that checked the rows; it replaces the predictor's if there are rows.
         ids : sequence of (str or None), length m, optional
             Keys by which delayed labels can be sent; no waiting example may have one of them.
-        times : sequence of int, length m, optional
-            Milliseconds, if the horizon counts time.
         slices : sequence of (SliceValue or None), length m, optional
             Values that `schema.slice_values` accepted.
-        given : sequence of (GivenAnswer or None), length m, optional
-            Answers of another system that are scored; see `process`.
 
         Returns
         -------
@@ -249,13 +271,12 @@ class OnlinePredictor:
         Raises
         ------
         InvalidInput
-            If the lengths differ, a probability cannot be learned, or `given` is set while
-            `given_answers` is off.
+            If the lengths differ, or a probability cannot be learned.
         """
         queue, rows = self.delayed_labels, range(len(X))
         queue.check_new(ids or ())
         batch = InputBatch(
-            X, labels, rows, {}, queue.accepted, probabilities, schema, ids, times, slices, given
+            X, labels, rows, {}, queue.accepted, probabilities, schema, ids, slices=slices
         )
         return self.process(batch).found
 
@@ -269,10 +290,7 @@ class OnlinePredictor:
         Parameters
         ----------
         batch : InputBatch
-            With a horizon it may contain labels of earlier examples. With the setting
-            `given_answers` it may contain answers that another system gave before the labels came:
-            the primary prediction and the monitors score them instead of the predictor's own. They
-            change no answer and nothing learned, except through `on_drift`.
+            With a horizon it may contain labels of earlier examples.
         ids : AnsweredIds, optional
             An example whose id is in this set is a repeat. The ids of the batch are added to it.
         max_classes : int, optional
@@ -281,7 +299,7 @@ class OnlinePredictor:
         Raises
         ------
         InvalidInput
-            As in `step_many`, or if answers are given while `given_answers` is off.
+            As in `step_many`.
 
         Examples
         --------
@@ -316,9 +334,8 @@ class OnlinePredictor:
         """Return the events of a batch of admitted examples; record them in its result."""
         slices = self._engine.scoring.slice_codes(batch.slices, len(batch))
         if not self.delayed_labels.is_delayed:
-            codes, given = self.labels.codes(batch.labels), batch.given
-            answers = None if given is None else given_columns(given, len(self.schema.classes))
-            order = LearningOrder.at_once(batch, codes, slices, self.n, answers)
+            codes = self.labels.codes(batch.labels)
+            order = LearningOrder.at_once(batch, codes, slices, self.n)
             result.learned_by = order.of_learned(batch.indices)
             return [order]
         steps, counts = self.delayed_labels.take_steps()
@@ -356,7 +373,7 @@ class OnlinePredictor:
         """
         self.activate_if_due()
         header: Header = {"config": self.config.model_dump(mode="json")}
-        header |= {name: getattr(self.schema, name) for name in ("names", "dimension", "first")}
+        header |= {name: getattr(self.schema, name) for name in ("names", "dimension")}
         learned, arrays = self._schedule.state()
         answering, parts = self._engine.state()
         header |= learned | answering
@@ -388,17 +405,17 @@ class OnlinePredictor:
     def _load(self, state: State) -> None:
         header, arrays = state
         names = None if header["names"] is None else tuple(header["names"])
-        self._schedule = RefitSchedule.from_state(state, self.config, self._refitter)
+        self._schedule = RefitSchedule(self.config, self._refitter).restore(state)
         if self.config.takes_delayed_labels:
             delayed = State(header["late"], under("late", arrays))
             self.delayed_labels = DelayedLabels.from_state(delayed, self.config)
             learned = self.delayed_labels.learned
             if learned != self.n:
                 raise ValueError(f"late labels are those of n = {learned}, not {self.n}")
-        waiting = self.delayed_labels.examples()
-        self._engine = InferenceEngine.from_state(state, self.config, self._schedule, waiting)
-        self._know(self.schema.of_features(names, header["dimension"], header.get("first")))
-        self._schedule.continue_refits(state)
+        self._engine = InferenceEngine(self.config, self._schedule).restore(state)
+        self._engine.scoring.wait_for(self.delayed_labels.examples())
+        self._know(self.schema.of_features(names, header["dimension"]))
+        self._schedule.continue_refits()
 
 
 def _inline(config: PredictorConfig) -> Refitter:

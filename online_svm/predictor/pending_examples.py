@@ -11,11 +11,12 @@ from online_svm.metrics.cumulative import possible_terms
 from online_svm.storage.state import Header, State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.stream.cells import stacked, widened
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.input_batch import InputBatch
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-_OUTPUT_AXES = {"odds": "m i s", "parts": "m k c", "experts": "m e c"}
+_OUTPUT_AXES = {"odds": "m i s", "experts": "m e c", "forecasts": "m w c"}
 """Of member outputs; the others, shape (m, n_classes, n_stored), are what an expert stores."""
 
 
@@ -25,22 +26,30 @@ class AnswerTimeOutputs(NamedTuple):
     learns: Bools  # shape (m,); whether a row is learned; the call answers the other rows
     rows: Ints  # shape (m,); for a learned row, the row of the same call that answered it; else -1
     answers: list[dict[str, Floats] | None]
-    # For the other learned rows, the outputs by `RecentEnsemble.answer`; None without a model.
+    # For the other learned rows, `PredictionBlock.member_outputs` of their answers; None if absent.
     # Shape (m,); whether at least half of the examples that were learned before the row had been
     # learned before its answer.
     comparable: Bools
+    ages: Floats  # shape (m,); examples learned since the answer of a row that is learned; else 0
     copied: Bools | None = None  # shape (m,); whether the row before is a copy of the row
 
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
     """Return the stored member outputs of waiting examples."""
-    schema = StateSchema(*(floats(name, _OUTPUT_AXES.get(name, f"m c {name}")) for name in state))
+    schema = StateSchema(
+        *(
+            floats(name, _OUTPUT_AXES.get(name, f"m c {name}"), optional=name == "experts")
+            for name in state
+        )
+    )
     outputs = schema.values("waiting answers", None, state)
-    for pair in (("odds", "parts"), ("experts", "history")):
+    for pair in (("experts", "forecasts"), ("experts", "history")):
         require(len(outputs.keys() & set(pair)) != 1, f"{pair[0]} without {pair[1]}")
-    for name in outputs.keys() & {"parts", "experts"}:
+    for name in outputs.keys() & {"experts", "forecasts"}:
         parts = outputs[name]
-        require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), name)
+        asleep = np.isnan(parts).all(axis=-1, keepdims=True) & (name == "experts")
+        require(bool((((parts >= 0.0) & (parts <= 1.0 + 1e-9)) | asleep).all()), name)
+        require(not asleep.all(axis=1).any(), name)
     return outputs
 
 
@@ -78,6 +87,7 @@ def joined(blocks: Sequence[PredictionBlock]) -> PredictionBlock:
 def block_state(block: PredictionBlock) -> State:
     """Return a block as a state that `block_from_state` reads."""
     header: dict[str, Any] = {name: getattr(block, name) for name in _CONSTANTS}
+    header["reason"] = None if block.reason is None else block.reason.about
     arrays: Arrays = {
         name: values
         for name in (*_ARRAYS, *_BUDGETED)
@@ -95,6 +105,8 @@ def block_from_state(state: State) -> PredictionBlock:
     header, arrays = state
     values: dict[str, Any] = {name: header[name] for name in _CONSTANTS}
     values["classes"] = tuple(header["classes"])
+    about = header["reason"]
+    values["reason"] = None if about is None else GuaranteeReason.of(about)
     values |= {name: arrays[name] for name in _ARRAYS}
     values |= {name: arrays[name] for name in _BUDGETED if name in arrays}
     for name, stored in _MAPS.items():
@@ -211,7 +223,9 @@ def answer_time_outputs(
             outputs, row = example.answer.block.member_outputs, example.answer.row
             stored[i] = {name: values[row] for name, values in outputs.items()}
             then[i] = example.answer.block.n[row]
-    return AnswerTimeOutputs(learns, rows, stored, 2 * then >= before)
+    known = (rows >= 0) | np.array([one is not None for one in stored])
+    ages = np.where(known, before - then, 0).astype(np.float64)
+    return AnswerTimeOutputs(learns, rows, stored, 2 * then >= before, ages)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:

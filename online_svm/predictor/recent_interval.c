@@ -106,8 +106,7 @@ static inline double mean_of(Bin bin) { return bounded_by(bin.together / (double
 static inline double odds_of(double p) { return p / (1.0 - p); }
 
 /* Write the edges and shifts of each class; `ascending` are its probabilities, sorted. */
-static void count(const BinomialIntervals *intervals, RecentPoints recent, const double *ascending, Shifts shifts,
-                  bool widens_outside) {
+static void count(const BinomialIntervals *intervals, RecentPoints recent, const double *ascending, Shifts shifts) {
     Bin bins[MOST_BINS];
     for (int64_t y = 0; y < recent.points.columns; y++) {
         /* 1. The examples of each bin. */
@@ -125,7 +124,7 @@ static void count(const BinomialIntervals *intervals, RecentPoints recent, const
             *high = (1.0 - ends.high) * mean / (ends.high * (1.0 - mean));
         }
         /* 3. The odds outside which the shifts grow. */
-        if (!widens_outside || shifts.bins < 1) continue;
+        if (shifts.bins < 1) continue;
         Bin first = bins[0], last = bins[shifts.bins - 1];
         shifts.outer[2 * y] = first.total ? odds_of(mean_of(first)) : 0.0;
         shifts.outer[2 * y + 1] = last.total ? odds_of(mean_of(last)) : MAX_ODDS;
@@ -147,7 +146,7 @@ static void call_count(const Slot *a, Slot *r) {
     BinomialIntervals intervals = binomial_intervals_of(a);
     a += BINOMIAL_INTERVALS_SLOTS;
     RecentPoints recent = {a[0].matrix, a[1].int_vector.at};
-    count(&intervals, recent, a[2].matrix.at, shifts_of(a + 3), a[3 + SHIFTS_SLOTS].integer != 0);
+    count(&intervals, recent, a[2].matrix.at, shifts_of(a + 3));
 }
 
 const Kernel predictor_recent_interval_kernels[] = {
@@ -156,8 +155,6 @@ const Kernel predictor_recent_interval_kernels[] = {
             " recent: (points: =f64[N,c] columns: =i64[N]) room: (size: int<=N until: int) -> int int",
      call_answer, false},
     {"predictor.recent_interval._count",
-     BINOMIAL_INTERVALS " recent: (points: f64[n,c] columns: i64[n]) ascending: f64[c,n] " SHIFTS
-                        " widens_outside: bool",
-     call_count, true},
+     BINOMIAL_INTERVALS " recent: (points: f64[n,c] columns: i64[n]) ascending: f64[c,n] " SHIFTS, call_count, true},
     {0},
 };

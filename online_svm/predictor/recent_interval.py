@@ -12,10 +12,10 @@ import numpy as np
 from online_svm.compiled.kernel import kernel
 from online_svm.metrics.binomial_interval import BinomialIntervals, binomial_intervals
 from online_svm.storage.state import require
-from online_svm.storage.state_schema import StateSchema, floats, ints, one
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one
 from online_svm.stream.available_examples import SlidingArray
 from online_svm.stream.labels import ClassView
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 MAX_COUNTED_EXAMPLES = 500
 """Largest number of newest labelled examples that are counted."""
@@ -36,31 +36,25 @@ MAX_ODDS = 1e9
 """More than any odds: the odds of the kernel end at a million."""
 
 
-class IntervalRule(NamedTuple):
-    """How wide the intervals are."""
+N_BINS = 8
+"""Bins of each class. On ten kinds of simulated streams these intervals hold P(y | p) in at least
+87 % of every range of p: see docs/measured.md. With nine bins they are 5 % wider, with seven they
+hold less."""
 
-    bins: int  # of each class
-    # Each end is moved outwards by this number over the number of counted examples: the resolution
-    # of the count.
-    moved: float
-    # Whether the shift grows outside the means of the first and the last bin, by the distance in
-    # log-odds: the true log-odds may stay where they are at the mean, or be twice as far from it.
-    widens_outside: bool
-    # Part of 1 - level that the Clopper-Pearson interval may miss.
-    missed: float = 1.0
+MOVED_EXAMPLES = 2.0
+"""Each end is moved outwards by this number over the number of counted examples: the resolution of
+the count. One in place of two holds less than 87 % in one to four ranges of 59."""
 
+MISS_SHARE = 0.7
+"""The part of 1 - level that the Clopper-Pearson interval may miss.
 
-RULE_BEFORE_6 = IntervalRule(10, 0.0, widens_outside=False)
-"""Of semantics 4 and 5. Near 0 and 1, the true probability is often outside, by little."""
+The next model's errors differ from those that are counted. With 1 the intervals held 85 % in a
+range of two classes."""
 
-RULE = IntervalRule(8, 2.0, widens_outside=True)
-"""Of semantics 6. On ten kinds of simulated streams these intervals hold P(y | p) in at least 87 %
-of every range of p, and are as wide as before: see docs/measured.md. With nine
-bins they are 5 % wider, with seven they hold less. Half of the distance outside, or one counted
-example in place of two, holds less than 87 % in one to four ranges of 59."""
+DELAYED_MISS_SHARE = 0.6
+"""With delayed labels, the part of 1 - level that the Clopper-Pearson interval may miss.
 
-DELAYED_RULE = RULE._replace(missed=0.6)
-"""With delayed labels: the counted answers are of more models, whose errors differ."""
+The counted answers are of more models, whose errors differ."""
 
 
 class Shifts(NamedTuple):
@@ -73,18 +67,19 @@ class Shifts(NamedTuple):
     # upper end. Both are 0 for an empty bin.
     low: Floats
     high: Floats
-    # Shape (n_classes, 2); the mean odds of the first and the last bin, outside which the shift
-    # grows; 0 and `MAX_ODDS` if it does not.
+    # Shape (n_classes, 2); the mean odds of the first and the last bin, 0 and `MAX_ODDS` if empty.
+    # Outside them the shift grows by the distance in log-odds: the true log-odds may stay where
+    # they are at the mean, or be twice as far from it.
     outer: Floats
     moved: Floats  # shape (1,); how far each end is moved outwards
 
     @classmethod
-    def none(cls, n_classes: int, bins: int) -> Self:
+    def none(cls, n_classes: int) -> Self:
         """Return the shifts without examples: every interval is [0, 1]."""
         return cls(
-            np.zeros((n_classes, bins - 1)),
-            np.zeros((n_classes, bins)),
-            np.zeros((n_classes, bins)),
+            np.zeros((n_classes, N_BINS - 1)),
+            np.zeros((n_classes, N_BINS)),
+            np.zeros((n_classes, N_BINS)),
             np.tile([0.0, MAX_ODDS], (n_classes, 1)),
             np.zeros(1),
         )
@@ -106,31 +101,39 @@ class RowsToAnswer(NamedTuple):
     upper: Floats
 
 
-class RecentIntervals:
+class RecentIntervals(StoredArrays):
     """Class intervals from recent primary predictions; they span models.
 
     Recent probabilities of each class are cut into bins with about equal sums of sqrt(p (1 - p)),
     so that bins are as narrow for improbable classes as for others. In a bin with k hits among n
     and mean m, the Clopper-Pearson ends L and U become sigmoid(logit p + logit L - logit m), and
     the same with U, for each p of the bin. Within a bin the error of the primary prediction is
-    nearly constant on the logit scale, unlike its frequency. The rule then widens the interval. Of
-    two classes, the first has the complement of the interval of the second.
-
+    nearly constant on the logit scale, unlike its frequency. Of two classes, the first has the
+    complement of the interval of the second.
     No theorem covers these intervals: several models made the probabilities, and the next one may
     differ. Unseen labels share the last column, if there is one, and count as one class.
 
     `level`: stated coverage, in (0, 1).
     `view`: the classes of the answers.
-    `rule`: how wide the intervals are.
+    `is_delayed`: whether labels come after their examples, which widens the intervals.
     """
 
-    def __init__(self, level: float, view: ClassView, rule: IntervalRule = RULE) -> None:
-        self.level, self._classes, self.rule = level, view.classes, rule
-        n_classes = len(view.classes)
+    _stored = StateSchema(
+        floats("_recent.points", "n ._n_classes"),
+        ints("_recent.columns", "n", below="._n_classes"),
+        floats("_shifts.edges", least=0.0), floats("_shifts.low", least=0.0),
+        floats("_shifts.high", least=0.0), floats("_shifts.outer", least=0.0),
+        floats("_shifts.moved", least=0.0), one("_since", below=COUNT_EVERY), one("_first"),
+    )  # fmt: skip
+
+    def __init__(self, level: float, view: ClassView, *, is_delayed: bool = False) -> None:
+        self.level, self._classes = level, view.classes
+        self._missed = (1.0 - level) * (DELAYED_MISS_SHARE if is_delayed else MISS_SHARE)
+        n_classes = self._n_classes = len(view.classes)
         self._points = SlidingArray(np.empty((0, n_classes)))
         self._columns = SlidingArray(np.empty(0, dtype=np.int64))
         self._since = 0  # labels since the last count
-        self._shifts = Shifts.none(n_classes, rule.bins)
+        self._shifts = Shifts.none(n_classes)
 
     @property
     def n_labels(self) -> int:
@@ -152,7 +155,7 @@ class RecentIntervals:
         self._columns = SlidingArray(places[before._columns.held], before._points.first)
         self._count(self._points.held, self._columns.held)
 
-    def answer(self, _scores: Floats, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
+    def answer(self, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
         """Return class intervals row by row; a labelled row joins the counts after its answer.
 
         `columns`, shape (m,): class columns of the labels; -1 for a row without a label.
@@ -189,49 +192,32 @@ class RecentIntervals:
         first = len(columns) - min(MAX_COUNTED_EXAMPLES, answered - answered // EARLY_DIVISOR)
         points, columns = points[first:], columns[first:]
         ascending = np.sort(np.ascontiguousarray(points.T), axis=1)
-        self._shifts.moved[:] = self.rule.moved / len(columns)
-        _count(
-            binomial_intervals(1.0 - (1.0 - self.level) * self.rule.missed),
-            RecentPoints(points, columns),
-            ascending,
-            self._shifts,
-            self.rule.widens_outside,
-        )
-
-    def state(self) -> Arrays:
-        """Return probabilities, labels and shifts."""
-        arrays = {"said": self._points.held.copy(), "columns": self._columns.held.copy()}
-        arrays |= {name: getattr(self._shifts, name).copy() for name in self._stored_shifts}
-        numbers = {"since": self._since, "first": self._points.first}
-        return arrays | {name: np.array([k], dtype=np.int64) for name, k in numbers.items()}
+        self._shifts.moved[:] = MOVED_EXAMPLES / len(columns)
+        counted = RecentPoints(points, columns)
+        _count(binomial_intervals(1.0 - self._missed), counted, ascending, self._shifts)
 
     @property
-    def _stored_shifts(self) -> tuple[str, ...]:
-        """Names of the shifts in a state: before semantics 6, the last two have their defaults."""
-        return Shifts._fields if self.rule.widens_outside else Shifts._fields[:3]
+    def _recent(self) -> RecentPoints:
+        return RecentPoints(self._points.held, self._columns.held)
 
-    def restore(self, state: Arrays) -> None:
-        """Continue from a state."""
-        k, bins = len(self._classes), self.rule.bins
-        of_rule = (floats("outer", f"{k} 2"), floats("moved", "1"))
-        found = StateSchema(
-            floats("said", f"n {k}"), ints("columns", "n", below=k),
-            one("since", below=COUNT_EVERY), one("first"),
-            floats("edges", f"{k} {bins - 1}"), floats("low", f"{k} {bins}"),
-            floats("high", f"{k} {bins}"), *(of_rule if self.rule.widens_outside else ()),
-        ).values(type(self), None, state)  # fmt: skip
-        size, since = len(found["columns"]), int(found["since"])
-        require(
-            size <= MAX_COUNTED_EXAMPLES and since <= size and since < _gap(size - since), "since"
-        )
-        first = int(found["first"])
-        require(first == 0 or size == MAX_COUNTED_EXAMPLES, "first")
-        self._points = SlidingArray(found["said"], first)
-        self._columns = SlidingArray(found["columns"], first)
-        for name in self._stored_shifts:
-            require(bool((found[name] >= 0.0).all()), name)
-        self._since = since
-        self._shifts = self._shifts._replace(**{name: found[name] for name in self._stored_shifts})
+    @_recent.setter
+    def _recent(self, recent: RecentPoints) -> None:
+        first = self._first
+        self._points, self._columns = (SlidingArray(part, first) for part in recent)
+
+    @property
+    def _first(self) -> int:
+        return self._points.first
+
+    @_first.setter
+    def _first(self, first: int) -> None:
+        self._points.first = self._columns.first = first
+
+    def _on_restored(self) -> None:
+        size, since = len(self._columns), self._since
+        require(size <= MAX_COUNTED_EXAMPLES, "columns")
+        require(since <= size and since < _gap(size - since), "since")
+        require(self._first == 0 or size == MAX_COUNTED_EXAMPLES, "first")
 
 
 def _gap(counted: int) -> int:
@@ -256,7 +242,6 @@ def _count(
     recent: RecentPoints,
     ascending: Floats,
     shifts: Shifts,
-    widens_outside: bool,
 ) -> None:
     """Write the edges and shifts of each class.
 

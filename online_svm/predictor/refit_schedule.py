@@ -1,7 +1,6 @@
 """RefitSchedule: freeze examples, submit their refit, and say when its model takes effect."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -9,21 +8,29 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.batch import LearningOrder
 from online_svm.refit.committee.staleness import Staleness
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
-from online_svm.storage.state import Header, State, as_array, require
-from online_svm.storage.state_schema import StateSchema, number, whole
+from online_svm.storage.state import as_array, require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    Stored,
+    StoredHeader,
+    bytes_of,
+    flag,
+    number,
+    part,
+    texts,
+    whole,
+)
 from online_svm.stream.available_examples import AvailableExamples
 from online_svm.stream.labels import ClassView, LabelIndex
-from online_svm.stream.split import is_early_refit, next_refit, window_parts
+from online_svm.stream.split import is_early_refit, next_refit, training_mask
 from online_svm.svm.kernel_model import given_weights
-from online_svm.types import Floats, Ints
+from online_svm.types import Bytes, Floats, Ints
 
 LONGEST_DISTANCE = 2000
 KEPT_SIXTEENTHS = 15  # sixteenths of the sums that each refit keeps: a memory of about 16 refits
 
-_DISTANCE_SCHEMA = StateSchema(number("examples"), whole("_total"), number("_squares"))
 
-
-class RefitDistance:
+class RefitDistance(StoredHeader):
     """Learned examples from one freeze to the next, adapted to the value of refits.
 
     The distance starts at its minimum. After each refit it is doubled if older models lose no more
@@ -36,10 +43,12 @@ class RefitDistance:
     `examples`: learned examples from the last freeze to the next.
     """
 
+    _stored = StateSchema(number("examples"), whole("_total"), number("_squares"))
+
     def __init__(self, config: PredictorConfig) -> None:
         self._from, self._gathers_from = config.varies_from, config.dense_until
         self._shortest, self._lag = config.distance, config.lag
-        self._stretches_lag = config.varies_from is not None and config.refit_lag is None
+        self._stretches_lag = config.varies_from is not None and config.lags_from > 0
         self._longest = max(
             self._shortest, min(LONGEST_DISTANCE, config.window or LONGEST_DISTANCE)
         )
@@ -75,17 +84,8 @@ class RefitDistance:
         wanted = self.examples // 2 if is_stale else 2 * self.examples
         self.examples = min(max(wanted, self._shortest), self._longest)
 
-    def state(self) -> Header:
-        """Return all but the configuration."""
-        return _DISTANCE_SCHEMA.header_of(self)
-
-    @classmethod
-    def from_state(cls, state: Header, config: PredictorConfig) -> Self:
-        """Return the distance described by `state`."""
-        distance = cls(config)
-        _DISTANCE_SCHEMA.fill(distance, state, {})
-        require(distance._shortest <= distance.examples <= distance._longest, "distance")
-        return distance
+    def _on_restored(self) -> None:
+        require(self._shortest <= self.examples <= self._longest, "distance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,12 +102,14 @@ class DueModel:
     is_successor: bool
 
 
-_SCHEMA = StateSchema(number("start"), number("freeze"), number("activation"))
-
-
 @dataclass(slots=True)
-class PendingRefit:
+class PendingRefit(Stored):
     """A frozen refit until its activation."""
+
+    _stored = StateSchema(
+        number("start"), number("freeze"), number("activation"), texts("_labels"),
+        bytes_of("_result", "n"),
+    )  # fmt: skip
 
     start: int  # number of the first frozen example
     freeze: int  # number after the last frozen example
@@ -115,22 +117,24 @@ class PendingRefit:
     view: ClassView  # classes known at the freeze
     result: RefitResult | None = None  # set once a snapshot or an activation has waited for it
 
-    def state(self) -> State:
-        """Return the refit with its result, which must be present."""
-        assert self.result is not None
-        header = _SCHEMA.header_of(self) | {"labels": list(self.view.labels)}
-        return State(header, {"pending": as_array(self.result.state())})
+    @property
+    def _labels(self) -> list[str]:
+        return list(self.view.labels)
 
-    @classmethod
-    def from_state(cls, state: State, config: PredictorConfig) -> Self:
-        """Return the pending refit described by `state`."""
-        header, arrays = state
-        view = ClassView(header["labels"], config.classes is not None)
-        result = RefitResult.from_state(arrays["pending"].tobytes(), len(config.members))
-        return cls(view=view, result=result, **_SCHEMA.values(cls, header, {}))
+    @_labels.setter
+    def _labels(self, labels: list[str]) -> None:
+        self.view = ClassView(labels, self.view.declared)
+
+    @property
+    def _result(self) -> Bytes:
+        return as_array(b"" if self.result is None else self.result.state())
+
+    @_result.setter
+    def _result(self, stored: Bytes) -> None:
+        self.result = RefitResult.from_state(stored.tobytes())
 
 
-class RefitSchedule:
+class RefitSchedule(Stored):
     """The learned examples and their refits; the schedule depends only on n.
 
     `refitter`: computes the refits.
@@ -140,6 +144,13 @@ class RefitSchedule:
     `acts`: whether alarms may restart the schedule (`on_drift` is not "report").
     """
 
+    _stored = StateSchema(
+        number("n"), number("since"), number("_frozen"), flag("_is_current"),
+        bytes_of("_learner", "n"), part("_distance"), part("labels", stored_as=""),
+        part("_examples", stored_as="", of="_new_examples"),
+        part("_awaited", stored_as="pending", of="_new_pending"),
+    )  # fmt: skip
+
     def __init__(self, config: PredictorConfig, refitter: Refitter) -> None:
         self._config, self._refitter = config, refitter
         self._dense_until = config.dense_until  # derived from other settings
@@ -147,12 +158,18 @@ class RefitSchedule:
         self.n = self.since = 0
         self.order: Ints = np.empty(0, dtype=np.int64)
         self.labels = LabelIndex(config.classes)
-        self._examples = AvailableExamples(len(self.labels.labels))
+        self._examples = self._new_examples()
         self._pending: PendingRefit | None = None
         self._following: PendingRefit | None = None  # None between calls of the predictor
         self._distance = RefitDistance(config)
         self._frozen = 0  # examples learned at the last freeze that was due
         self._is_current = False  # the active model was trained after the last alarm
+        self._stored_learner = b""  # from a snapshot, until `continue_refits`
+
+    @property
+    def has_current_model(self) -> bool:
+        """Whether the active model was trained after the last alarm that was acted on."""
+        return self._is_current
 
     @property
     def is_waiting(self) -> bool:
@@ -218,7 +235,7 @@ class RefitSchedule:
         if pending is None or pending.activation != self.n:
             return None
         result = pending.result = pending.result or self._refitter.result()
-        trains, calibrates = window_parts(
+        trains = training_mask(
             config.split, pending.start, pending.freeze, config.training_share, config.seed
         )
         codes = self._examples.codes(pending.start, self.n)
@@ -228,7 +245,7 @@ class RefitSchedule:
             result,
             pending.view,
             codes[:frozen][trains],
-            np.concatenate([codes[:frozen][calibrates], codes[frozen:]]),
+            np.concatenate([codes[:frozen][~trains], codes[frozen:]]),
             self._examples.rows(pending.freeze, self.n),
             self._is_current,
         )
@@ -243,54 +260,51 @@ class RefitSchedule:
         self._examples.drop_given()
         self._forget_before(0 if window is None else self.n - window)
 
-    def state(self) -> State:
-        """Return everything but the configuration; wait for the result of a refit under way."""
-        header: Header = {"n": self.n, "frozen": self._frozen, "distance": self._distance.state()}
-        numbers, arrays = self._examples.state()
-        header |= self.labels.state().header | numbers
+    @property
+    def _awaited(self) -> PendingRefit | None:
+        """The refit under way, with its result."""
         if self._pending is not None:
             self._pending.result = self._pending.result or self._refitter.result()
-            header["pending"], parts = self._pending.state()
-            arrays |= parts
-        if self._has_learner:
-            arrays["learner"] = as_array(self._refitter.state())
-        if self.acts:
-            is_stale = self.since > 0 and not self._is_current
-            header["drift"] = {"since": self.since, "is_stale": is_stale}
-        return State(header, arrays)
+        return self._pending
 
-    @classmethod
-    def from_state(cls, state: State, config: PredictorConfig, refitter: Refitter) -> Self:
-        """Return the schedule described by `state`; `continue_refits` restores the refitter."""
-        header, arrays = state
-        schedule = cls(config, refitter)
-        schedule.n, schedule._frozen = header["n"], header["frozen"]
-        require(type(schedule.n) is int and schedule.n >= 0, "n")
-        require(type(schedule._frozen) is int and 0 <= schedule._frozen <= schedule.n, "frozen")
-        schedule._distance = RefitDistance.from_state(header["distance"], config)
-        schedule.labels = LabelIndex.from_state(state, config.classes)
-        known = len(schedule.labels.labels)
-        schedule._examples = AvailableExamples.from_state(state, known)
-        schedule._is_current = "active" in header
-        if schedule.acts:
-            schedule._load_drift(**header["drift"])
-        if "pending" in header:
-            pending = State(header["pending"], arrays)
-            schedule._pending = PendingRefit.from_state(pending, config)
-        return schedule
+    @_awaited.setter
+    def _awaited(self, pending: PendingRefit | None) -> None:
+        self._pending = pending
 
-    def continue_refits(self, state: State) -> None:
-        """Reset the refitter to the stored learner.
+    @property
+    def _learner(self) -> Bytes:
+        """The state of the refitter after the refit under way; empty before the first one."""
+        has_learner = self._awaited is not None or self._is_current
+        return as_array(self._refitter.state() if has_learner else b"")
+
+    @_learner.setter
+    def _learner(self, stored: Bytes) -> None:
+        self._stored_learner = stored.tobytes()
+
+    @property
+    def _n_labels(self) -> int:
+        return len(self.labels.labels)
+
+    def _new_examples(self) -> AvailableExamples:
+        return AvailableExamples(self._n_labels)
+
+    def _new_pending(self) -> PendingRefit:
+        return PendingRefit(0, 0, 0, self.labels.view())
+
+    def _on_restored(self) -> None:
+        require(self._frozen <= self.n, "frozen")
+        require(self.since <= (self.n if self.acts else 0), "since")
+        result = None if self._pending is None else self._pending.result
+        require(result is None or result.n_members == len(self._config.members), "members")
+        require(bool(self._stored_learner) == self._has_learner, "learner")
+
+    def continue_refits(self) -> None:
+        """Reset the refitter to the restored learner.
 
         Raises InvalidSnapshot if the learner cannot be read; the refitter is unchanged then.
         """
-        learner = state.arrays["learner"].tobytes() if self._has_learner else None
-        self._refitter.reset(learner)
-
-    def _load_drift(self, *, since: object, is_stale: object) -> None:
-        if type(since) is not int or not 0 <= since <= self.n or type(is_stale) is not bool:
-            raise ValueError(f"drift since {since!r}, stale {is_stale!r}")
-        self.since, self._is_current = since, self._is_current and not is_stale
+        learner, self._stored_learner = self._stored_learner, b""
+        self._refitter.reset(learner or None)
 
     @property
     def _has_learner(self) -> bool:
@@ -346,7 +360,7 @@ class RefitSchedule:
         the calibration would not be valid for the answers that follow.
         """
         config = self._config
-        trains, _ = window_parts(config.split, start, n, config.training_share, config.seed)
+        trains = training_mask(config.split, start, n, config.training_share, config.seed)
         codes = self._examples.codes(start, n)[trains]
         return len(np.unique(codes[codes >= 0])) > 1
 

@@ -22,9 +22,10 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.calibrators import RecentCalibrator
 from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.predictor.simple_experts import BASE_RATE
-from online_svm.storage.state import State, nest, require, under
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, json_of, part
 from online_svm.stream.scores import ScoreColumns
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 SIZE = 1000
 """Newest labelled examples to which each calibrator is fitted."""
@@ -45,7 +46,9 @@ class ScoreExperts(Expert):
     `columns`: the columns of a row that hold the score.
     """
 
+    group = "score"
     outputs = (STATED, *(f"{STATED}-{name}" for name in MAKERS))
+    _stored = StateSchema(json_of("_keys"), part("_versions", stored_as=""))
 
     def __init__(self, columns: ScoreColumns) -> None:
         self._columns = columns
@@ -80,26 +83,21 @@ class ScoreExperts(Expert):
                 self._versions[key] = self._calibrators()
 
     def _calibrators(self) -> list[RecentCalibrator]:
-        return [RecentCalibrator.one_against_all(SIZE, make) for make in MAKERS.values()]
+        made = [RecentCalibrator.one_against_all(SIZE, make) for make in MAKERS.values()]
+        n_classes = len(self._columns.classes)
+        for calibrator in made:
+            calibrator.expect(1 if n_classes == 2 else n_classes)
+        return made
 
-    def state(self) -> State:
-        """Return the versions and their calibrators."""
-        arrays: Arrays = {}
-        for i, calibrators in enumerate(self._versions.values()):
-            for name, calibrator in zip(MAKERS, calibrators, strict=True):
-                arrays |= nest(f"{i}.{name}", calibrator.state())
-        return State({"versions": list(self._versions)}, arrays)
+    @property
+    def _keys(self) -> list[int]:
+        return list(self._versions)
 
-    def restore(self, state: State) -> None:
-        """Continue from a state."""
-        keys = state.header["versions"]
+    @_keys.setter
+    def _keys(self, keys: list[int]) -> None:
         require(len(keys) == len(set(keys)) <= MAX_VERSIONS, "versions")
-        for i, key in enumerate(keys):
-            require(type(key) is int, "versions")
-            self._versions[key] = self._calibrators()
-            for name, calibrator in zip(MAKERS, self._versions[key], strict=True):
-                parts = under(f"{i}.{name}", state.arrays)
-                calibrator.restore(parts, len(self._columns.classes))
+        require(all(type(key) is int for key in keys), "versions")
+        self._versions = {key: self._calibrators() for key in keys}
 
 
 def _keys(versions: Floats) -> Ints:

@@ -49,22 +49,21 @@ static void write_regression(Regressions of, int64_t j, const double *row, const
 
 /* Write the answers of the experts to rows in order; a label is counted after its answer.
 
-The first plane holds the answers of the model; without one, it gets the base rates. A row with a source, itself or an
-earlier row, is an example that was answered before: it gets the answers of that row. */
+A row with a source, itself or an earlier row, is an example that was answered before: it gets the answers of that
+row. */
 static void answer(double *counts, Matrix rows, Regressions of, const int64_t *columns, const int64_t *sources,
-                   bool has_model, Cube experts) {
+                   Cube experts) {
     int64_t n_classes = experts.columns, plane = experts.rows * n_classes;
     for (int64_t i = 0; i < experts.rows; i++) {
-        double *model = experts.at + i * n_classes, *rates = model + plane;
+        double *rates = experts.at + i * n_classes;
         if (0 <= sources[i] && sources[i] < i) {
             const double *source = experts.at + sources[i] * n_classes;
             for (int64_t e = 0; e < experts.planes; e++)
-                for (int64_t y = 0; y < n_classes; y++) model[e * plane + y] = source[e * plane + y];
+                for (int64_t y = 0; y < n_classes; y++) rates[e * plane + y] = source[e * plane + y];
         } else if (sources[i] < 0) {
             write_base_rates(counts, n_classes, rates);
-            for (int64_t j = 0; j + 2 < experts.planes; j++)
+            for (int64_t j = 0; j + 1 < experts.planes; j++)
                 write_regression(of, j, rows.at + i * rows.columns, rates, n_classes, rates + (j + 1) * plane);
-            for (int64_t y = 0; y < n_classes && !has_model; y++) model[y] = rates[y];
         }
         if (0 <= columns[i] && columns[i] < n_classes) counts[columns[i]] += 1.0;
     }
@@ -73,13 +72,13 @@ static void answer(double *counts, Matrix rows, Regressions of, const int64_t *c
 static void call_answer(const Slot *a, Slot *r) {
     (void)r;
     Regressions of = {a[2].cube, a[3].int_vector};
-    answer(a[0].vector.at, a[1].matrix, of, a[4].int_vector.at, a[5].int_vector.at, a[6].integer != 0, a[7].cube);
+    answer(a[0].vector.at, a[1].matrix, of, a[4].int_vector.at, a[5].int_vector.at, a[6].cube);
 }
 
 const Kernel predictor_simple_experts_kernels[] = {
     {"predictor.simple_experts._answer",
      "counts: =f64[c] rows: f64[m,d] regressions: (weights: f64[j,s,d+1] fitted: i64[f]) columns: i64[m]"
-     " sources: i64[m] has_model: bool experts: =f64[*,m,c]",
+     " sources: i64[m] experts: =f64[*,m,c]",
      call_answer, false},
     {0},
 };

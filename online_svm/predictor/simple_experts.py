@@ -15,8 +15,8 @@ from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.state import State, nest, require, under
-from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, floats, ints, record
 from online_svm.types import Floats, Ints
 
 PENALTIES = (10.0, 1.0)
@@ -67,8 +67,14 @@ class SimpleExperts(Expert):
     """Base rate and logistic regressions of a stream with `n_classes` classes."""
 
     outputs = (BASE_RATE, *(f"regression-{penalty:g}" for penalty in PENALTIES))
+    _stored = StateSchema(
+        floats("_counts", least=0.0), floats("_regressions.weights", f"{len(PENALTIES)} s p"),
+        ints("_regressions.fitted", "f", below="._n_classes"),
+        record("_scaling", of=Scaling, optional=True),
+    )  # fmt: skip
 
     def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
         self._counts = np.zeros(n_classes)
         self._scaling: Scaling | None = None
         self._regressions = _unfitted()
@@ -107,10 +113,9 @@ class SimpleExperts(Expert):
             scaled = np.empty((len(rows.X), 0))
         else:
             scaled = self._scaled(rows.X) if rows.scaled is None else _clipped(rows.scaled)
-        planes = np.empty((1 + N_EXPERTS, len(rows.X), len(self._counts)))  # the model's is unused
-        labels, has_model = (rows.columns, rows.sources), True
-        _answer(self._counts, scaled, self._regressions, *labels, has_model, planes)
-        return list(planes[1:])
+        planes = np.empty((N_EXPERTS, len(rows.X), len(self._counts)))
+        _answer(self._counts, scaled, self._regressions, rows.columns, rows.sources, planes)
+        return list(planes)
 
     def moved(self, places: Sequence[int], n_classes: int) -> "SimpleExperts":
         """Return the experts of other classes; the regressions are to be fitted again."""
@@ -118,34 +123,12 @@ class SimpleExperts(Expert):
         np.add.at(other._counts, np.array(places, dtype=np.int64), self._counts)
         return other
 
-    def state(self) -> State:
-        """Return counts, weights and scaling."""
-        arrays = {"counts": self._counts.copy()}
-        arrays |= {name: part.copy() for name, part in self._regressions._asdict().items()}
-        if self._scaling is not None:
-            arrays |= nest("scaling", self._scaling.state())
-        return State({}, arrays)
-
-    def restore(self, state: State) -> None:
-        """Continue from a state."""
-        n_classes = len(self._counts)
-        schema = StateSchema(
-            floats("counts", f"{n_classes}"), floats("weights", f"{len(PENALTIES)} s p"),
-            ints("fitted", "f", below=n_classes),
-        )  # fmt: skip
-        found = schema.values(type(self), None, state.arrays)
-        weights, fitted = found["weights"], found["fitted"]
-        require(bool((found["counts"] >= 0.0).all()), "counts")
+    def _on_restored(self) -> None:
+        (weights, fitted), scaling = self._regressions, self._scaling
         require(bool((np.diff(fitted) > 0).all()) and len(fitted) != 1, "fitted")
         require(weights.shape[1] == (1 if len(fitted) <= 2 else len(fitted)), "weights")
-        require(weights.shape[2] >= 1, "weights")
-        self._counts, self._regressions = found["counts"], Regressions(weights, fitted)
-        if "scaling.mean" in state.arrays:
-            self._scaling = Scaling.from_state(under("scaling", state.arrays))
-            width = len(self._scaling.mean)
-            require(not len(fitted) or weights.shape[2] == width + 1, "scaling")
-        else:
-            require(not len(fitted), "scaling")
+        width = -1 if scaling is None else len(scaling.mean)
+        require(weights.shape[2] == width + 1 if len(fitted) else weights.shape[2] >= 1, "scaling")
 
     def _scaled(self, X: Floats) -> Floats:
         assert self._scaling is not None
@@ -186,11 +169,10 @@ def _answer(
     regressions: Regressions,
     columns: Ints,
     sources: Ints,
-    has_model: bool,
     experts: Floats,
 ) -> None:
     """Write the answers of the experts, and count each label after the answer to its row.
 
-    `experts`, shape (1 + N_EXPERTS, m, n_classes), begins with the model's; without a model these
-    become base rates. A row whose source is an earlier one gets the answers of that row.
+    `experts`, shape (N_EXPERTS, m, n_classes): base rates, then each regression. A row whose source
+    is an earlier one gets the answers of that row.
     """

@@ -17,7 +17,7 @@ text      none: the feature is ignored
 
 Boosted trees use all columns of a category as one feature (`committee.ranks`).
 
-If a feature has missing values in T, a further 0/1 column marks them. Beyond `max_categories` the
+If a feature has missing values in T, a further 0/1 column marks them. Beyond `MAX_CATEGORIES` the
 rarest values share one column; for a value that is not in T all columns are 0. 0/1 columns are
 centred, but not divided by their standard deviation, which would change the distances.
 
@@ -36,7 +36,8 @@ import numpy as np
 from online_svm.compiled.kernel import kernel
 from online_svm.refit.time_columns import WAVES, fill_times
 from online_svm.storage.state import require
-from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.storage.state_schema import StateSchema, StoredRecord, floats, ints
+from online_svm.stream.cells import BOOLEAN as A_BOOLEAN
 from online_svm.stream.cells import (
     FALSE,
     FALSE_TEXTS,
@@ -50,14 +51,17 @@ from online_svm.stream.cells import (
     found_kind,
     sorts,
 )
+from online_svm.stream.cells import NUMBER as A_NUMBER
+from online_svm.stream.cells import TIME as A_TIME
 from online_svm.stream.validity_report import FeatureReport
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 NUMBER, BOOLEAN, CATEGORY, TIME, TEXT = range(len(KINDS))
 """Codes of the kinds, in the order of `KINDS`."""
 
+MAX_CATEGORIES = 64  # columns of a categorical feature; the rarest categories share one
 MAX_CATEGORY_COLUMNS = 8192
-"""Number of columns that all categorical features share equally; may lower `max_categories`."""
+"""Number of columns that all categorical features share equally; may lower `MAX_CATEGORIES`."""
 
 WIDTH = math.sqrt(2.0)
 """Divisor of 0/1 columns and of sines and cosines, instead of a standard deviation.
@@ -74,6 +78,10 @@ An unknown category or missing values require a new encoder from the same share 
 """
 
 _TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
+_READ = np.zeros((len(KINDS), NOTHING + 1), dtype=np.bool_)
+"""Whether each kind reads each sort of cells, whatever is in T."""
+_READ[:, NOTHING] = _READ[TEXT] = True
+_READ[[NUMBER, BOOLEAN, TIME, TIME], [A_NUMBER, A_BOOLEAN, A_TIME, A_NUMBER]] = True
 _TRUTH_PLACES = np.array([0] * (2 + len(TRUE_TEXTS)) + [1] * (2 + len(FALSE_TEXTS)))
 ENCODER_SCHEMA = StateSchema(
     ints("sources", "c"), ints("kinds", "c", below=len(KINDS)), ints("fixed", "c", below=2),
@@ -83,8 +91,10 @@ ENCODER_SCHEMA = StateSchema(
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureEncoder:
+class FeatureEncoder(StoredRecord):
     """The encoder of named rows."""
+
+    _stored = ENCODER_SCHEMA
 
     # Shape (c,); indices of the known features in a row of cells, in the order of their names.
     sources: Ints
@@ -105,20 +115,20 @@ class FeatureEncoder:
     def fit(
         cls,
         T: Floats,
-        max_categories: int = 64,
         declared: Sequence[str] = (),
         before: "FeatureEncoder | None" = None,
         order: Ints | None = None,
+        max_categories: int = MAX_CATEGORIES,
     ) -> Self:
         """Return the encoder of the training rows.
 
         `T`, shape (n, n_features): cells.
-        `max_categories`: largest number of encoded columns of a category.
         `declared`: declared kinds of the first features.
         `before`: the previous encoder, whose fixed kinds are kept.
         `order`, shape (n_features,): feature indices sorted by name, the order of encoding. Indices
             themselves are no such order: they depend on the first example that names a feature,
             which may be a calibration example.
+        `max_categories`: largest number of encoded columns of a categorical feature.
         """
         sorts_of_cells = sorts(T)
         fixed = {} if before is None else dict(
@@ -214,6 +224,41 @@ class FeatureEncoder:
         columns = (self.sources.tolist(), self.kinds.tolist(), self.missing.tolist())
         return {f: FeatureReport(KINDS[k], share) for f, k, share in zip(*columns, strict=True)}
 
+    def unread(self, rows: Floats) -> dict[tuple[int, int, int], int]:
+        """Return the number of values that the kind of their feature does not read.
+
+        They are counted by feature, kind and sort (`stream.cells.sorts`). A category reads values
+        of the sorts that it has in T.
+        """
+        if self._is_plain(rows):
+            return {}
+        columns = np.flatnonzero(self.sources < rows.shape[1])
+        cells = rows[:, self.sources[columns]]
+        of = sorts(cells)
+        unread = ~self._read_sorts()[columns, of]
+        if unread.any():
+            unread &= ~((self.kinds[columns] == BOOLEAN) & np.isin(cells, _TRUTHS))
+        found = dict[tuple[int, int, int], int]()
+        for at in np.flatnonzero(unread.any(axis=0)).tolist():
+            c = columns[at]
+            for sort, count in enumerate(np.bincount(of[unread[:, at], at]).tolist()):
+                if count:
+                    found[int(self.sources[c]), int(self.kinds[c]), sort] = count
+        return found
+
+    def leaves_unread(self, feature: int, kind: int, sort: int) -> bool:
+        """Return whether a feature has this kind, which does not read values of this sort."""
+        (at,) = np.flatnonzero(self.sources == feature)[:1].tolist() or (-1,)
+        return at >= 0 and self.kinds[at] == kind and not self._read_sorts()[at, sort]
+
+    def _read_sorts(self) -> Bools:
+        """Return whether each feature reads each sort of values, shape (c, n_sorts)."""
+        found: Bools = _READ[self.kinds]
+        of = np.repeat(np.arange(len(self.sources)), np.diff(self.firsts))
+        is_category = self.kinds[of] == CATEGORY
+        found[of[is_category], sorts(self.cells)[is_category]] = True
+        return found
+
     def encode(self, rows: Floats) -> Floats:
         """Return the encoded columns of rows of cells, shape (n, width); NaN for a missing number.
 
@@ -285,26 +330,16 @@ class FeatureEncoder:
                     return True
         return False
 
-    def state(self) -> Arrays:
-        """Return the attributes by name."""
-        return ENCODER_SCHEMA.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Return the encoder described by `state`."""
-        encoder = cls(**ENCODER_SCHEMA.values(cls, None, state))
-        c, t = len(encoder.sources), len(encoder.cells)
-        require(len(encoder.starts) == len(encoder.firsts) == c + 1, "coding")
-        for edges, last in ((encoder.starts, None), (encoder.firsts, t)):
+    def _on_restored(self) -> None:
+        c, t = len(self.sources), len(self.cells)
+        require(len(self.starts) == len(self.firsts) == c + 1, "coding")
+        for edges, last in ((self.starts, None), (self.firsts, t)):
             require(edges[0] == 0 and bool((np.diff(edges) >= 0).all()), "coding")
             require(last is None or edges[-1] == last, "coding")
-        widths, held = np.diff(encoder.starts), np.diff(encoder.firsts)
-        required = np.where(
-            encoder.kinds == NUMBER, 1, np.where(encoder.kinds == TIME, WAVES + 1, 0)
-        )
-        require(bool((widths >= required).all() and (encoder.gaps < widths).all()), "coding")
-        require(bool((encoder.places < np.repeat(widths, held)).all()), "coding")
-        return encoder
+        widths, held = np.diff(self.starts), np.diff(self.firsts)
+        required = np.where(self.kinds == NUMBER, 1, np.where(self.kinds == TIME, WAVES + 1, 0))
+        require(bool((widths >= required).all() and (self.gaps < widths).all()), "coding")
+        require(bool((self.places < np.repeat(widths, held)).all()), "coding")
 
     def _is_plain(self, rows: Floats) -> bool:
         """Return whether encoding is the identity: all features are numbers, none is missing."""

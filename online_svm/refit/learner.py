@@ -14,14 +14,12 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
-from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.scaling import Scaling, WindowScaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import Fitted, RefitResult, RefitTask, Refitter
-from online_svm.storage.container import pack
-from online_svm.storage.state import State, as_array, nest, under
+from online_svm.storage.state import State, as_array, nest, pack, under
 from online_svm.stream.cells import widened
-from online_svm.stream.split import fold_numbers, window_parts
+from online_svm.stream.split import training_mask
 from online_svm.svm.exact.rolling_machine import TOLERANCE, TOLERANCE_FACTOR, RollingMachine
 from online_svm.svm.implied_bank import BankPlan, PackedBank, fit_banks
 from online_svm.svm.kernel_model import balanced_weights
@@ -70,7 +68,7 @@ class Learner:
     def __init__(self, config: PredictorConfig) -> None:
         self.config = config
         self._held, self._scaling = HeldWindow(config), WindowScaling(config)
-        self._machine: RollingMachine | FoldMachines | None = None
+        self._machine: RollingMachine | None = None
         self._committee = Committee(config) if config.members else None
         self._older: RefitResult | None = None  # second-last refit, without its scores
         self._n_classes = self._refits = 0
@@ -133,8 +131,8 @@ class Learner:
         scaling = WindowScaling(config, fitted, own["gamma"], *counts)
         learner._scaling = scaling
         if "machine" in own:
-            kind = FoldMachines if config.split == "crossfit" else RollingMachine
-            learner._machine = kind.from_state(State(own["machine"], under("machine", parts)))
+            machine = State(own["machine"], under("machine", parts))
+            learner._machine = RollingMachine.from_state(machine)
         if config.members:
             committee = State(own["committee"], under("committee", parts))
             freeze = held.start + len(held.rows)
@@ -189,17 +187,19 @@ class Learner:
         assert task.probs is not None
         X = self._scaling.transform(self._held.rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
-        prices = np.append(self._penalties(task, trains), self.config.C_prob)[task.codes]
+        prices = np.append(self._penalties(task, trains), self.config.tube_penalty)[task.codes]
         targets = Targets.of(
-            signs[trains], task.probs[trains], prices[trains], prices[trains], self.config.eta
+            signs[trains],
+            task.probs[trains],
+            prices[trains],
+            prices[trains],
+            self.config.tube_half_height,
         )
         model = fit_tubes(self._scaling.kernel, X[trains], targets, TOLERANCE_FACTOR * TOLERANCE)
         scores = model.scores(X)
         return Fitted(model, scores[~trains], scores[trains])
 
-    def _advance(
-        self, task: RefitTask, forgotten: int, trains: Bools
-    ) -> RollingMachine | FoldMachines:
+    def _advance(self, task: RefitTask, forgotten: int, trains: Bools) -> RollingMachine:
         """Remove and add points, so that the machine holds the available examples; return it."""
         machine = self._machine
         if machine is None or task.n_classes != self._n_classes:
@@ -208,10 +208,7 @@ class Learner:
             machine.forget(forgotten)
             new = len(machine)
         X = self._scaling.transform(self._held.rows[new:])
-        if isinstance(machine, FoldMachines):
-            folds = fold_numbers(task.start, task.freeze, machine.folds, self.config.seed)
-            machine.extend(X, task.codes[new:], folds[new:])
-        elif self.config.split == "oldest":
+        if self.config.split == "oldest":
             machine.extend(X, task.codes[new:])
             machine.promote(int(trains.sum()) - machine.n_training)
         else:
@@ -219,11 +216,9 @@ class Learner:
         self._machine, self._n_classes = machine, task.n_classes
         return machine
 
-    def _new_machine(self, n_classes: int) -> RollingMachine | FoldMachines:
+    def _new_machine(self, n_classes: int) -> RollingMachine:
         config = self.config
         penalties = np.full(n_classes, config.C)
-        if config.split == "crossfit":
-            return FoldMachines(self._scaling.kernel, penalties, TOLERANCE, config.window, FOLDS)
         return RollingMachine(self._scaling.kernel, penalties, tol=TOLERANCE, window=config.window)
 
     def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
@@ -272,7 +267,7 @@ class HeldWindow:
     def _parts(self, start: int, count: int) -> Bools:
         """Return which of `count` examples from number `start` are in T."""
         config, stop = self._config, start + count
-        return window_parts(config.split, start, stop, config.training_share, config.seed)[0]
+        return training_mask(config.split, start, stop, config.training_share, config.seed)
 
 
 class InlineRefitter(Refitter):

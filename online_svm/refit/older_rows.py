@@ -142,7 +142,7 @@ class OlderRowsCheck:
             encoder = None
             if is_named:
                 config = self._config
-                encoder = FeatureEncoder.fit(rows, config.max_categories, config.declared_kinds)
+                encoder = FeatureEncoder.fit(rows, config.declared_kinds)
             base = self._base = _Base.of(
                 n, n_classes, Scaling.fit(rows, standard=True, encoder=encoder)
             )

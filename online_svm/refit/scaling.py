@@ -6,21 +6,19 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.config import PredictorConfig
 from online_svm.refit.feature_encoder import WIDTH, FeatureEncoder
-from online_svm.storage.state import nest, require, under
-from online_svm.storage.state_schema import StateSchema, floats
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, StoredRecord, floats, record
 from online_svm.svm.kernel_model import scale_gamma
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 # Scaled values of a committee are clipped at CLIP_FACTOR times the largest one in T, at most at
 # MAX_SCALED_VALUE, because the sums of a linear machine could overflow.
 CLIP_FACTOR, MAX_SCALED_VALUE = 1e6, 1e100
 
-DEGREE, COEF0 = 3, 0.0  # degree and constant of the kernel `poly`, as in scikit-learn
 RESCALE_EVERY = 20  # refits between two fits of the scaling
 
 ENCODER_GROWS_EVERY, ENCODER_GROWS_FREELY_BELOW = 10, 1000
@@ -31,15 +29,9 @@ long as another with a window of 1,000 (20 and 8 ms), 6 times with 5,000 (270 an
 in ten refits, a feed with ever new categories takes 1.2 times as long as another.
 """
 
-SCALING_SCHEMA = StateSchema(
-    floats("mean", "d"), floats("width", "d"), floats("fill", "d"),
-    floats("limit", "1", optional=True),
-)  # fmt: skip
-"""Stored fields of a `Scaling`."""
-
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(StoredRecord):
     """Replaces missing values (NaN) by `fill`, subtracts `mean` and divides by `width`.
 
     `mean`, `width`, `fill`, shape (n_features,).
@@ -47,6 +39,12 @@ class Scaling:
         `WindowScaling`.
     `encoder`: encoder of rows with names; then `mean`, `width` and `fill` are of encoded columns.
     """
+
+    _stored = StateSchema(
+        floats("mean", "d"), floats("width", "d"), floats("fill", "d"),
+        floats("limit", "1", optional=True),
+        record("encoder", stored_as="coding", of=FeatureEncoder, optional=True),
+    )  # fmt: skip
 
     mean: Floats
     width: Floats
@@ -78,19 +76,8 @@ class Scaling:
         """Return the scaling that changes nothing."""
         return cls(np.zeros(n_features), np.ones(n_features), np.zeros(n_features))
 
-    def state(self) -> Arrays:
-        """Return the attributes by name."""
-        encoder = {} if self.encoder is None else nest("coding", self.encoder.state())
-        return SCALING_SCHEMA.arrays_of(self) | encoder
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Return the scaling described by `state`."""
-        encoder = None
-        if "coding.kinds" in state:
-            encoder = FeatureEncoder.from_state(under("coding", state))
-            require(encoder.width == state["mean"].size, "coding")
-        return cls(**SCALING_SCHEMA.values(cls, None, state), encoder=encoder)
+    def _on_restored(self) -> None:
+        require(self.encoder is None or self.encoder.width == self.mean.size, "coding")
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), encoded, filled and scaled."""
@@ -167,7 +154,7 @@ class WindowScaling:
         config = self._config
         # The Newton steps of the P-SVM's solver need all 53 bits.
         wide = config.learner == "psvm"
-        return Kernel(config.kernel, self.gamma, DEGREE, COEF0, wide)
+        return Kernel(config.kernel, self.gamma, wide=wide)
 
     def transform(self, rows: Floats) -> Floats:
         """Return scaled rows; unchanged rows before the first fit."""
@@ -193,7 +180,7 @@ class WindowScaling:
         ):
             self.grown_at = refits
             return True
-        if config.scale == "none" and not self._fills and config.gamma != "scale":
+        if not config.standardizes and not self._fills and config.gamma != "scale":
             return False
         has_doubled = int(trains.sum()) >= 2 * self.fitted_on
         return has_doubled or refits % RESCALE_EVERY == 0
@@ -201,9 +188,7 @@ class WindowScaling:
     def _lacks(self, T: Floats, order: Ints | None) -> bool:
         """Fit an encoder on T; return whether it must replace the present one."""
         config, before = self._config, None if self._fitted is None else self._fitted.encoder
-        self._fresh = FeatureEncoder.fit(
-            T, config.max_categories, config.declared_kinds, before, order
-        )
+        self._fresh = FeatureEncoder.fit(T, config.declared_kinds, before, order)
         if self._fitted is None or before is None:
             return True
         self._fitted = replace(self._fitted, encoder=before.updated(self._fresh))
@@ -220,9 +205,8 @@ class WindowScaling:
         If features have names, `is_due` must have been called before.
         """
         config, training = self._config, rows[trains]
-        if len(training) and (config.scale == "standard" or self._fills):
-            standard = config.scale == "standard"
-            scaling = Scaling.fit(training, standard=standard, encoder=self._fresh)
+        if len(training) and (config.standardizes or self._fills):
+            scaling = Scaling.fit(training, standard=config.standardizes, encoder=self._fresh)
         else:
             scaling = Scaling.identity(rows.shape[1])
         scaled = scaling.transform(training)
@@ -237,12 +221,4 @@ class WindowScaling:
         config = self._config
         if config.members:  # the logistic member is linear
             return min(CLIP_FACTOR * float(np.abs(scaled).max(initial=1.0)), MAX_SCALED_VALUE)
-        if config.kernel == "poly":
-            return poly_limit(self.gamma, DEGREE, COEF0, scaled.shape[1])
         return None
-
-
-def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> float:
-    """Return the feature size up to which a polynomial kernel stays below 1e100."""
-    largest = exp(log(1e100) / degree)
-    return math.sqrt(max(largest - coef0, 0.0) / (gamma * n_features))

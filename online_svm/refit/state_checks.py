@@ -12,13 +12,11 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.refit.committee.boosting import TreeMachine
 from online_svm.refit.committee.committee import MEMBERS, LogisticMachine
 from online_svm.refit.committee.stack import CommitteeModel, Stack
-from online_svm.refit.crossfit import FOLDS, FoldMachines
-from online_svm.refit.feature_encoder import FeatureEncoder
+from online_svm.refit.scaling import Scaling
 from online_svm.refit.task import RefitResult
-from online_svm.storage.container import unpack
-from online_svm.storage.state import Header, State, require, under
-from online_svm.storage.state_schema import StateSchema, floats, ints, number, one, real
-from online_svm.stream.split import window_parts
+from online_svm.storage.state import Header, State, require, under, unpack
+from online_svm.storage.state_schema import StateSchema, floats, ints, number, one, real, record
+from online_svm.stream.split import training_mask
 from online_svm.svm.exact.held_points import largest_ring
 from online_svm.svm.exact.machine_state import (
     CLOCK,
@@ -37,8 +35,7 @@ LEARNER_SCHEMA = StateSchema(
     number("start"), number("n_classes"), number("refits"), number("fitted_on"), number("grown_at"),
     real("gamma"),
     floats("rows", "n f", optional=True),  # NaN is a missing value
-    floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
-    floats("scaling.limit", "1", optional=True),
+    record("scaling", of=Scaling),
 )  # fmt: skip
 """Fields that every learner's state has, except the fields of its machines."""
 
@@ -61,16 +58,15 @@ def opened(config: PredictorConfig, state: bytes) -> State:
 def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     checked = LEARNER_SCHEMA.values("Learner", own, parts)
     require(checked["gamma"] >= 0.0, "gamma")
-    n, d = len(checked["rows"]), len(checked["scaling.mean"])
+    scaling: Scaling = checked["scaling"]
+    n, d, encoder = len(checked["rows"]), len(scaling.mean), scaling.encoder
     require(config.window is None or n <= config.window, "rows")
-    encoder = _encoder(parts)
     require(d == (checked["rows"].shape[1] if encoder is None else encoder.width), "scaling")
     if "machine" in own:
-        check = _check_folds if config.split == "crossfit" else _check_machine
-        check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
-    trains = window_parts(
+        _check_machine(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
+    trains = training_mask(
         config.split, own["start"], own["start"] + n, config.training_share, config.seed
-    )[0]
+    )
     training = int(trains.sum())
     if config.members:
         committee = State(own["committee"], under("committee", parts))
@@ -78,11 +74,6 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
         _check_committee(config, own["n_classes"], committee, (n, d), training, categories)
     if "older" in parts:
         _check_older(config, own["n_classes"], parts)
-
-
-def _encoder(parts: Arrays) -> FeatureEncoder | None:
-    encoder = under("scaling.coding", parts)
-    return FeatureEncoder.from_state(encoder) if encoder else None
 
 
 def _check_committee(
@@ -110,10 +101,10 @@ def _check_committee(
     for m, (name, own) in enumerate(zip(config.members, header["machines"], strict=True)):
         parts, kind = under(str(m), arrays), MEMBERS[name].kind
         if kind == "logistic":
-            table = StateSchema(floats("weights", f"{machines} {shape[1] + 1}"))
-            table.values(LogisticMachine, None, parts)
+            LogisticMachine(classes, shape[1]).restore(parts)
         elif kind == "trees":
-            TreeMachine.check(parts, classes, shape[1], categories)
+            machine = TreeMachine(classes, config.seed, categories).restore(parts)
+            machine.check_width(shape[1])
         else:
             held = _check_solver(config, classes, own, parts, (shape[0], kind))
             require(held == training, "rings")
@@ -128,19 +119,6 @@ def _check_older(config: PredictorConfig, classes: int, parts: Arrays) -> None:
     encoder, width = older.scaling.encoder, older.scaling.mean.size
     require((encoder is None) == ("scaling.coding.kinds" not in parts), "older")
     require(encoder is not None or width == parts["rows"].shape[1], "older")
-
-
-def _check_folds(
-    config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
-) -> int:
-    """Check the machines of a cross-fit, each of which observes one fold."""
-    table = StateSchema(ints("folds", f"{shape[0]}", below=FOLDS))
-    folds = table.values(FoldMachines, None, arrays)["folds"]
-    require(len(header["machines"]) == FOLDS, "folds")
-    for f, machine in enumerate(header["machines"]):
-        training = _check_machine(config, classes, machine, under(str(f), arrays), shape)
-        require(training == np.count_nonzero(folds != f), "folds")
-    return shape[0]
 
 
 def _check_machine(
@@ -187,8 +165,9 @@ def _check_active(arrays: Arrays, machines: int, training: int, places: int) -> 
     for points, size in zip(active, sizes, strict=True):
         present = points[points > 0]
         require(len(np.unique(present)) == len(present) and not points[size:].any(), "active")
-    tail = arrays["rings"][TRAIN_TAIL]
-    require(fits.max() <= 1 and checked_at.max() <= tail, "active_counts")
+    head, tail = arrays["rings"][[TRAIN_HEAD, TRAIN_TAIL]]
+    require(fits.max() <= 1, "active_counts")
+    require(head <= checked_at.min() and checked_at.max() <= tail, "active_counts")
     require(checked["margin"].min() > 0.0, "margin")
 
 

@@ -13,9 +13,8 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import Header, nest, require, under
-from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number
+from online_svm.storage.state import Header, nest, pack, require, under, unpack
+from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number, record
 from online_svm.svm.implied_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
@@ -28,7 +27,7 @@ TASK_SCHEMA = StateSchema(
 """Stored fields of a `RefitTask`, without the optional `probs`."""
 
 RESULT_SCHEMA = StateSchema(
-    floats("scaling.mean", "d"), floats("calibration", "n S"), floats("training", "m S")
+    record("scaling", of=Scaling), floats("calibration", "n S"), floats("training", "m S")
 )
 """Stored fields of a `RefitResult` that the other parts must match."""
 
@@ -101,6 +100,11 @@ class RefitResult:
     # is fixed.
     staleness: Staleness = UNKNOWN
 
+    @property
+    def n_members(self) -> int:
+        """Number of members of the committee; 0 for a single machine."""
+        return len(self.model.machines) if isinstance(self.model, CommitteeModel) else 0
+
     def state(self) -> bytes:
         """Return the result as bytes, for other processes and snapshots."""
         parts = nest("model", self.model.state()) | nest("scaling", self.scaling.state())
@@ -150,7 +154,7 @@ def _model(header: Header, state: Arrays, n_features: int) -> KernelModel | Comm
 def _check_result(parts: Arrays) -> None:
     """Raise ValueError or LookupError unless scores, scaling and model match."""
     checked = RESULT_SCHEMA.values(RefitResult, None, parts)
-    d, machines = len(checked["scaling.mean"]), checked["calibration"].shape[1]
+    d, machines = len(checked["scaling"].mean), checked["calibration"].shape[1]
     name = "model.vectors"  # of a single machine
     require(name not in parts or len(parts[name]) == d, name)
     if "model.intercept" in parts:

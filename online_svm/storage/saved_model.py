@@ -1,87 +1,80 @@
-"""Read and write the files of an estimator: a saved model, or a backup of a feed.
-
-A saved model is a container with the estimator's notes and the snapshot of its predictor. A backup
-is framed: a line that names the format, the length of the header (4 bytes), the header (JSON), the
-payload, and the SHA-256 of all preceding bytes. Its payload is a snapshot of the feed, framed in
-the same way but without the SHA-256, whose payload is the snapshot of the predictor.
-"""
+"""Read and write the file of an estimator: a saved model, or the file of a feed."""
 
 import json
-from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig, first_error
 from online_svm.errors import InvalidSnapshot
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import Header, as_array
+from online_svm.storage.recording import opened, predictor_of, put_snapshot, transaction
+from online_svm.storage.state import Header, unpack
 
-BACKUP = b"osvm-backup\n"
-SNAPSHOT = b"osvm-snapshot\n"  # first lines of a backup and of the snapshot of the feed in it
-
-KIND = "online classifier"
-_LENGTH = 4
-_DIGEST = 32
+_MAX_LENGTH = 1 << 26  # characters of the notes; bytes of the memory
 
 
 class SavedModel(NamedTuple):
     """The content of a file."""
 
-    notes: Header | None  # data of the estimator besides the predictor; None for a backup of a feed
-    snapshot: bytes  # snapshot of the predictor
+    notes: Header | None  # data of the estimator besides the predictor; None for a feed
+    snapshot: bytes  # newest snapshot of the predictor
+    memory: bytes = b""  # container of the memory of `fit`; empty without one
 
-    def packed(self) -> bytes:
-        """Return the bytes of a saved model."""
-        return pack({"kind": KIND, "notes": self.notes}, {"predictor": as_array(self.snapshot)})
+    def write(self, path: Path) -> None:
+        """Write a saved model, which replaces a file of that name at the end."""
+        partial = path.with_name(path.name + ".part")
+        partial.unlink(missing_ok=True)
+        with opened(partial, "rw") as connection, transaction(connection):
+            facts = {"kind": "estimator", "notes": json.dumps(self.notes)}
+            connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+            if self.memory:
+                connection.execute("INSERT INTO facts VALUES ('memory', ?)", (self.memory,))
+            put_snapshot(connection, (0, 0, "0-0", "", "", b""), self.snapshot)
+        partial.replace(path)
 
     @classmethod
-    def parse(cls, data: bytes) -> "SavedModel":
-        """Parse the bytes of a file.
+    def read(cls, path: Path) -> "SavedModel":
+        """Read a file.
 
-        Raises InvalidSnapshot if the bytes are neither a saved model nor a backup, or are damaged.
+        Raises InvalidSnapshot if it is no file of this program, is damaged, or holds no model;
+        OSError if it cannot be read.
         """
-        if data.startswith(BACKUP):
-            return cls(None, _of_backup(data))
-        header, arrays = unpack(data)
-        notes = header.get("notes")
-        if header.get("kind") != KIND or "predictor" not in arrays or not isinstance(notes, dict):
-            raise InvalidSnapshot("the file holds no saved estimator, nor a backup of a feed")
-        return cls(notes, arrays["predictor"].tobytes())
+        with opened(path) as connection:
+            facts = dict(
+                connection.execute(
+                    "SELECT name, value FROM facts WHERE name IN ('kind', 'notes', 'memory') "
+                    "AND length(value) < ?",
+                    (_MAX_LENGTH,),
+                )
+            )
+            newest = connection.execute("SELECT max(seq) FROM snapshots").fetchone()[0]
+            snapshot = b"" if newest is None else predictor_of(connection, newest)
+        if facts.get("kind") not in ("estimator", "feed") or not snapshot:
+            raise InvalidSnapshot(f"{path}: holds no model yet: back the feed up once more")
+        if facts["kind"] == "feed":
+            return cls(None, snapshot)
+        try:
+            notes = json.loads(facts["notes"])
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidSnapshot(f"{path}: is damaged: its notes are unreadable") from error
+        if not isinstance(notes, dict):
+            raise InvalidSnapshot(f"{path}: is damaged: its notes are unreadable")
+        memory = facts.get("memory", b"")
+        if not isinstance(memory, bytes):
+            raise InvalidSnapshot(f"{path}: is damaged: its memory is unreadable")
+        return cls(notes, snapshot, memory)
 
 
 def stored_config(snapshot: bytes) -> PredictorConfig:
     """Return the configuration of a predictor from its snapshot.
 
-    Raises InvalidSnapshot if the snapshot is damaged, of a `Combiner`, or of a version with other
-    settings.
+    Raises InvalidSnapshot if the snapshot is damaged, or of a version with other settings.
     """
     found = unpack(snapshot).header.get("config")
     if not isinstance(found, dict) or "refit_every" not in found:
-        raise InvalidSnapshot("the snapshot is of no feed with a model, but of one that combines")
+        raise InvalidSnapshot("the snapshot is not that of a predictor")
     try:
         return PredictorConfig.model_validate(found)
     except ValidationError as error:
         raise InvalidSnapshot(f"made by another version: {first_error(error)}") from None
-
-
-def _of_backup(data: bytes) -> bytes:
-    """Return the snapshot of the predictor in a backup."""
-    if sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
-        raise InvalidSnapshot("the backup is cut or damaged: its SHA-256 is not the one recorded")
-    return _rest(_rest(data[:-_DIGEST], BACKUP), SNAPSHOT)
-
-
-def _rest(data: bytes, magic: bytes) -> bytes:
-    """Return the payload of framed bytes after checking their format."""
-    start = len(magic) + _LENGTH
-    length = int.from_bytes(data[len(magic) : start], "big")
-    if not data.startswith(magic) or length > len(data) - start:
-        raise InvalidSnapshot("the backup is damaged: it lacks a part")
-    try:
-        known = json.loads(data[start : start + length])["format"]
-    except (LookupError, RecursionError, TypeError, ValueError) as error:
-        raise InvalidSnapshot(f"the backup is damaged: a header is unreadable ({error})") from error
-    if known != 1:
-        raise InvalidSnapshot(f"the backup has format {known!r}, which is not known: upgrade")
-    return data[start + length :]

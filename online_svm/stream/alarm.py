@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from online_svm.stream.answer_columns import Count, StrictRecord, doc
 
-AlarmKind = Literal["calibration", "exchangeability", "comparison"]
+AlarmKind = Literal["calibration", "exchangeability"]
 AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores", "labels"]
 AlarmAction = Literal["report", "refit", "reset"]
 
@@ -97,8 +97,6 @@ deviations'
         """The finding without its beginning."""
         if self.kind == "exchangeability":
             return self._changed
-        if self.kind == "comparison":
-            return "one of two methods is better"
         if self.estimate is None or self.lower is None or self.upper is None:
             return f"the probability {self._part} was off by more than the tolerance"
         way = "low" if self.estimate > 0.0 else "high"
@@ -112,9 +110,6 @@ deviations'
     def finding(self) -> str:
         """The finding in one sentence."""
         since = f"since n = {self.since:,}"
-        if self.kind == "comparison":
-            part = self.scope if self.name is None else f"{self.scope} {self.name}"
-            return f"{part}: one is better than the other {since}"
         if self.kind == "exchangeability":
             return f"{self._changed} (watched {since})"
         off = f"the probability {self._part} was off by more than the tolerance"

@@ -30,12 +30,13 @@ Status = Literal["ok", "warming"]
 Guarantee = Literal["exact", "approximate", "none"]
 
 Kind = Literal[
-    "constant", "count", "optional", "label", "category", "own", "action", "cost", "wanted",
-    "share", "list", "pairs", "lists_by_map", "pairs_by_map",
+    "constant", "about", "count", "optional", "label", "category", "own", "action", "cost",
+    "wanted", "share", "list", "pairs", "lists_by_map", "pairs_by_map",
 ]  # fmt: skip
 """The form in which a block stores a column, which determines its encoding.
 
 - ``constant``: one value for all rows of the block;
+- ``about``: a `GuaranteeReason` for all rows, or None;
 - ``count``: an integer for each row;
 - ``optional``: an integer for each row; -1, and absent from the message, if it does not apply;
 - ``label``: an index into the classes, -1 for none;
@@ -105,8 +106,7 @@ COLUMNS = (
         "Probability of that, 1/k: the label stands for k examples."),
     Column("method", "constant", str | None,
         ("Source of `probabilities`: `experts`, or `venn` of a single machine, or with a given "
-         "`taxonomy` and two classes. Semantics 4 and 5: `venn-abers-mixed`, or `joint` for "
-         "more classes.")),
+         "`taxonomy` and two classes.")),
     Column("interval_level", "constant", Probability | None,
         "Nominal coverage of [`intervals`](measured.md#intervals); null if they equal `venn`."),
     Column("classes", "constant", list[str | None],
@@ -139,7 +139,9 @@ COLUMNS = (
     Column("taxonomy", "constant", Count, "Versions of machines, probability maps and taxonomy."),
     Column("guarantee", "constant", Guarantee,
         "[Guarantee](guarantees.md#what-guarantee-means) of `venn` alone."),
-    Column("reason", "constant", str | None,
-        "Why it is not `exact`."),
+    Column("about", "about", dict[str, Any] | None,
+        "Why it is not `exact`: `case`, the name of a [case](#cases-of-guarantees), and its "
+        "parameters.",
+        source=("reason",)),
 )  # fmt: skip
 """All columns of the predictor; the service adds version, status, producer's id and `seq`."""

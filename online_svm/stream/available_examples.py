@@ -1,14 +1,15 @@
 """Hold the examples of the stream that future refits may use, in sliding arrays."""
 
 from bisect import bisect_left
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.storage.state import Header, State
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, Stored, flag, floats, ints, number
 from online_svm.stream.cells import widened
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 
 class SlidingArray:
@@ -44,6 +45,10 @@ class SlidingArray:
     def held(self) -> NDArray[Any]:
         """All items, as a view; later items do not change it."""
         return self._items[self._offset : self._offset + self._size]
+
+    @held.setter
+    def held(self, items: NDArray[Any]) -> None:
+        self._items, self._offset, self._size = items, 0, len(items)
 
     def __len__(self) -> int:
         return self._size
@@ -81,7 +86,7 @@ class SlidingArray:
         self._items, self._offset = grown, 0
 
 
-class AvailableExamples:
+class AvailableExamples(Stored):
     """Numbered examples to learn: label codes, probabilities, and the rows that no refit received.
 
     The latest examples may be newer than the last answered one.
@@ -89,13 +94,25 @@ class AvailableExamples:
     `n_labels`: number of labels known before the first example.
     """
 
+    _stored = StateSchema(
+        number("_codes.first", stored_as="codes_first"), flag("_relabelled"),
+        number("_rows.first", stored_as="rows_first"),
+        ints("_codes.held", "n", least=-1, below="._n_labels", stored_as="codes"),
+        floats("_probs.held", "n", optional=True, stored_as="probs"),
+        floats("_rows.held", "new d", optional=True, stored_as="rows"),
+    )  # fmt: skip
+
     def __init__(self, n_labels: int) -> None:
         self._codes = SlidingArray(np.empty(0, dtype=np.int64))
         self._probs = SlidingArray(np.empty(0))
-        self._rows: SlidingArray | None = None
+        self._rows = SlidingArray(np.empty((0, 0)))
         self._given = 0  # number of the first row that no refit has received
         self._arrivals = [0] * n_labels  # number of the first example of each label
         self._relabelled = False  # whether the label of a row in a refit has changed since
+
+    @property
+    def _n_labels(self) -> int:
+        return len(self._arrivals)
 
     @property
     def stop(self) -> int:
@@ -111,9 +128,7 @@ class AvailableExamples:
             return
         if n_labels > len(self._arrivals):  # labels of later examples may have codes already
             n_labels = int(codes.max()) + 1
-        if self._rows is None:
-            self._rows = SlidingArray(np.empty((0, X.shape[1])), first=self.stop)
-        elif self._rows.held.shape[1] < X.shape[1]:
+        if self._rows.held.shape[1] < X.shape[1]:
             self._rows = SlidingArray(widened(self._rows.held, X.shape[1]), first=self._rows.first)
         for code in range(len(self._arrivals), n_labels):
             self._arrivals.append(self.stop + int(np.argmax(codes == code)))
@@ -135,7 +150,6 @@ class AvailableExamples:
 
     def rows(self, start: int, stop: int) -> Floats:
         """Return the rows of the examples start ... stop - 1; they must still be held."""
-        assert self._rows is not None
         return self._rows.since(start, stop)
 
     def relabel(self, number: int, code: int, n_labels: int) -> None:
@@ -161,14 +175,13 @@ class AvailableExamples:
 
     def drop_given(self) -> None:
         """Drop the rows that a refit has received."""
-        assert self._rows is not None
         self._rows.drop_before(self._given)
 
     def drop_before(self, number: int, *, with_rows: bool) -> None:
         """Drop the examples below `number`; drop their rows only if no refit needs them."""
         self._codes.drop_before(number)
         self._probs.drop_before(number)
-        if with_rows and self._rows is not None:
+        if with_rows:
             self._rows.drop_before(number)
 
     def restart(self, number: int) -> None:
@@ -176,27 +189,8 @@ class AvailableExamples:
         self.drop_before(number, with_rows=True)
         self._given, self._relabelled = number, False
 
-    def state(self) -> State:
-        """Return the examples without the arrival numbers of the labels."""
-        header: Header = {"codes_first": self._codes.first, "relabelled": self._relabelled}
-        arrays: Arrays = {
-            "codes": self._codes.since(self._codes.first),
-            "probs": self._probs.since(self._probs.first),
-        }
-        if self._rows is not None:
-            header["rows_first"] = self._rows.first
-            arrays["rows"] = self._rows.since(self._rows.first)
-        return State(header, arrays)
-
-    @classmethod
-    def from_state(cls, state: State, n_labels: int) -> Self:
-        """Restore the examples from `state`; `n_labels` labels were known with the last one."""
-        header, arrays = state
-        restored = cls(n_labels)
-        restored._codes = SlidingArray(arrays["codes"], header["codes_first"])
-        restored._probs = SlidingArray(arrays["probs"], header["codes_first"])
-        restored._relabelled = header["relabelled"] is True
-        if "rows" in arrays:
-            restored._rows = SlidingArray(arrays["rows"], header["rows_first"])
-            restored._given = restored._rows.first
-        return restored
+    def _on_restored(self) -> None:
+        self._probs.first = self._codes.first
+        self._given = self._rows.first
+        require(self._codes.first <= self._rows.first, "rows_first")
+        require(self._rows.stop == self.stop, "rows")

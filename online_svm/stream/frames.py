@@ -1,6 +1,6 @@
 """Read examples from data frames of pandas, polars, Arrow or any library that narwhals supports."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -46,6 +46,7 @@ def examples(
     """
     import narwhals as nw
 
+    check_table(frame)
     table = nw.from_native(frame, eager_only=True)
     for name in (label, id, time):
         if name is not None and name not in table.columns:
@@ -90,13 +91,99 @@ def rows(frame: Any, schema: FeatureSchema) -> Floats:
     return schema.finished(cells(frame, schema.names), names)
 
 
+def check_rows(X: Any, argument: str = "X") -> None:
+    """Raise InvalidInput for rows that are not in memory, or can be read only once.
+
+    `argument`: the name of X in the caller's signature, for the message.
+    """
+    import narwhals as nw
+
+    if nw.dependencies.is_into_dataframe(X):
+        return
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        raise InvalidInput(f"{argument}: a lazy frame holds no rows yet; give {argument}.collect()")
+    if isinstance(X, Iterator):
+        raise InvalidInput(
+            f"{argument}: rows can be read only once from an iterator; give list({argument})"
+        )
+
+
+def check_table(X: Any, argument: str = "X") -> None:
+    """Raise InvalidInput as `check_rows`, or if rows are sparse or dicts, or names are equal."""
+    import narwhals as nw
+
+    check_rows(X, argument)
+    if hasattr(X, "toarray"):  # every sparse matrix and array of scipy has it; one kind is a dict
+        raise InvalidInput(
+            f"{argument}: sparse rows are not taken; give dense ones, as {argument}.toarray()"
+        )
+    is_list = isinstance(X, Sequence) or (isinstance(X, np.ndarray) and X.ndim == 1)
+    first = X[0] if is_list and len(X) else X
+    if isinstance(first, Mapping):
+        raise InvalidInput(
+            f"{argument}: rows as dicts are not taken; give a frame, as "
+            f"pandas.DataFrame({argument})"
+        )
+    names = column_names(X) if nw.dependencies.is_into_dataframe(X) else []
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidInput(
+            f"{argument}: two columns have the name {twice[0]!r}; rename one of them"
+        )
+
+
+def column_names(frame: Any) -> list[Any]:
+    """Return the names of the columns of a data frame in memory, which may be the same."""
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+
+
+def scores_by_name(X: Any, classes: Sequence[Any] | None = None, argument: str = "X") -> Floats:
+    """Return scores as numbers, with one column a class in the order of `classes`.
+
+    `classes`: None for the codes 0, 1, ..., one a column.
+
+    Columns with the names of the classes may come in any order. Without names, or with the names 0,
+    1, ... that a frame has by default, they are taken by position. So is a single column, which is
+    about the second of two classes.
+
+    Raises InvalidInput if several columns have other names, or the single one has the name of the
+    first class; TypeError or ValueError if a score is no number.
+    """
+    import narwhals as nw
+
+    check_table(X, argument)
+    names = []
+    if nw.dependencies.is_into_series(X):
+        names = [nw.from_native(X, series_only=True).name or None]
+    elif nw.dependencies.is_into_dataframe(X):
+        names = column_names(X)
+    scores = np.asarray(X, dtype=np.float64)
+    if names in ([None], [*range(len(names))]):
+        return scores
+    if classes is None:
+        classes = range(max(2, len(names)))
+    places = {text: k for k, label in enumerate(classes) for text in (str(label), text_of(label))}
+    order = [places.get(text_of(name)) for name in names]
+    if len(order) == 1 and order != [0]:
+        return scores
+    if {*order} != {*range(len(classes))}:
+        raise InvalidInput(
+            f"{argument}: it has the columns {_listed(names)}; give one for each of the classes, "
+            f"{_listed(classes)}, or an array in this order"
+        )
+    return scores[:, np.argsort(np.array(order))]
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(repr, names))[:200]
+
+
 def is_frame(table: Any) -> bool:
     """Return whether an object is a data frame in memory whose columns have names."""
     import narwhals as nw
 
     if not nw.dependencies.is_into_dataframe(table):
         return False
-    names = nw.from_native(table, eager_only=True).columns
+    names = column_names(table)
     return bool(names) and all(isinstance(name, str) for name in names)
 
 

@@ -1,6 +1,6 @@
 """Define the input of the predictor: an example, its slices, and a batch in order of arrival."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -9,7 +9,6 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.errors import SHOWN, InvalidExample, InvalidInput
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.scored_rows import GivenAnswer
 from online_svm.stream.scores import Score
 from online_svm.types import Bools, Floats
 
@@ -105,14 +104,14 @@ class AnsweredIds(Protocol):
     """Producers' ids of the examples that were answered."""
 
     @property
-    def window(self) -> int:
-        """Number of ids remembered; 0 for none."""
+    def is_used(self) -> bool:
+        """Whether any id is remembered."""
 
     def first(self, producer_id: str) -> int | None:
         """Return the number of the item with this id, or None."""
 
-    def add(self, producer_id: str, seq: int) -> None:
-        """Remember the id of an item."""
+    def add(self, producer_id: str, seq: int, waiting: Collection[str]) -> None:
+        """Remember the id of an item; `waiting` has the ids of the items that wait for a label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +133,6 @@ class InputBatch:
     ids: Sequence[str | None] | None = None  # the producer's ids
     times: Sequence[int] | None = None  # milliseconds
     slices: Sequence[SliceValue | None] | None = None
-    given: Sequence[GivenAnswer | None] | None = None  # answers given elsewhere
 
     def __post_init__(self) -> None:
         # Kernels need row-major arrays; estimators may pass column-major ones.
@@ -152,8 +150,6 @@ class InputBatch:
 
         Raises InvalidInput if its columns have other lengths, or are none of this configuration.
         """
-        if self.given is not None and not config.given_answers:
-            raise InvalidInput("given: the setting given_answers is off")
         if len(self.X) != len(self.labels):
             raise InvalidInput(
                 f"labels: {len(self.labels)} for {len(self.X)} rows; give one for each row"
@@ -175,7 +171,6 @@ class InputBatch:
             ids=None if self.ids is None else [self.ids[row] for row in kept],
             times=None if self.times is None else [self.times[row] for row in kept],
             slices=None if self.slices is None else [self.slices[row] for row in kept],
-            given=None if self.given is None else [self.given[row] for row in kept],
         )
 
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from online_svm.errors import SHOWN, InvalidExample, InvalidInput
-from online_svm.storage.state import State
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, StoredHeader, texts
 from online_svm.types import Ints
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -27,11 +28,13 @@ def sorted_labels(labels: Sequence[str]) -> tuple[str, ...]:
         return tuple(sorted(labels))
 
 
-class LabelIndex:
+class LabelIndex(StoredHeader):
     """Codes of the labels of a stream: sorted if all are declared, else in order of arrival.
 
     `declared`: all labels. Without it a label is added when it is first learned.
     """
+
+    _stored = StateSchema(texts("_texts", stored_as="labels"))
 
     def __init__(self, declared: Sequence[str] | None = None) -> None:
         self.declared = declared is not None
@@ -49,17 +52,15 @@ class LabelIndex:
         """Return the labels that have no code yet."""
         return {label for label in set(labels) if label is not None and label not in self._codes}
 
-    def state(self) -> State:
-        """Return the labels in the order of their codes."""
-        return State({"labels": self.labels}, {})
+    @property
+    def _texts(self) -> list[str]:
+        return self.labels
 
-    @classmethod
-    def from_state(cls, state: State, declared: Sequence[str] | None = None) -> Self:
-        """Restore the index from `state`; `declared` must be as in the original."""
-        index = cls(declared)
-        index.labels = list(state.header["labels"])
-        index._codes = {label: code for code, label in enumerate(index.labels)}
-        return index
+    @_texts.setter
+    def _texts(self, labels: list[str]) -> None:
+        require(not self.declared or labels == self.labels, "labels")
+        self.labels = list(labels)
+        self._codes = {label: code for code, label in enumerate(labels)}
 
     def view(self, count: int | None = None) -> "ClassView":
         """Return the classes known now, or the first `count` of them."""
@@ -120,6 +121,27 @@ def stream_text(y: object, must_be_integer: bool) -> str:
     return str(int(text))
 
 
+def refuse_missing(labels: Iterable[Any]) -> None:
+    """Raise InvalidInput for the first label that is missing: None, NaN, NaT or pd.NA.
+
+    Examples
+    --------
+    >>> refuse_missing(["a", float("nan")])
+    Traceback (most recent call last):
+    online_svm.errors.InvalidInput: y: a label is nan; leave such rows out
+    """
+    for label in labels:
+        if _is_missing(label):
+            raise InvalidInput(f"y: a label is {label}; leave such rows out")
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ArithmeticError):  # pd.NA; a signalling NaN of `decimal`
+        return True
+
+
 class LabelTexts:
     """The caller's labels, which are hashable, and their texts.
 
@@ -149,13 +171,12 @@ class LabelTexts:
     def text(self, label: Any) -> str:
         """Return the text of a label without adding the label.
 
-        Raises InvalidInput if the label is None, or another label has the same text.
+        Raises InvalidInput if the label is missing, or another label has the same text.
         """
+        refuse_missing([label])
         plain = _plain(label)
         if plain in self._texts:
             return self._texts[plain]
-        if plain is None:
-            raise InvalidInput("y: a label is None; leave such rows out")
         text = text_of(plain)
         if text in self._labels:
             raise InvalidInput(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
+from online_svm.stream.guarantee_reason import GuaranteeReason, sentence_of
 from online_svm.types import Bools, Floats, Ints
 
 Intervals = tuple[tuple[float, float], ...]
@@ -21,8 +22,7 @@ class PredictionBlock:
     status : {"ok", "warming"}
         "warming" until a proper training set has two classes. While warming, `svm_label` and
         `category` are -1; `venn_point`, `venn_lower`, `venn_upper`, `maps` and `scores` are empty.
-        Before a class is known, and for semantics below 6, `label` is -1, and `point`, `lower` and
-        `upper` are empty too.
+        Before a class is known, `label` is -1, and `point`, `lower` and `upper` are empty too.
     classes : tuple of (str or None)
         The K labels, sorted; a last None is the slot of unseen labels.
     n : ndarray of shape (m,)
@@ -51,7 +51,7 @@ class PredictionBlock:
         Versions; each grows by one when that part is refitted.
     guarantee : {"exact", "approximate", "none"}
         Whether the validity theorem holds for the multiprobability of the Venn predictor.
-    reason : str or None
+    reason : GuaranteeReason or None
         Why the guarantee is not exact.
     method : str or None
         Method of `point`, `lower` and `upper`; None without them.
@@ -64,7 +64,7 @@ class PredictionBlock:
     expected_cost : ndarray of shape (m,), or None
         Expected cost of that action; None without costs.
     member_outputs : dict of str to ndarray with m rows, or None
-        Member outputs at answer time, for the recent ensemble to learn from when a delayed label
+        Member outputs at answer time, for the experts to learn from when a delayed label
         arrives; not published.
     label_probability : ndarray of shape (m,), or None
         Probability that the label of the row is wanted; None without a label budget.
@@ -93,7 +93,7 @@ class PredictionBlock:
     calibration: int
     taxonomy: int
     guarantee: Guarantee
-    reason: str | None
+    reason: GuaranteeReason | None
     method: str | None
     interval_level: float | None
     actions: tuple[str, ...] = ()
@@ -181,11 +181,20 @@ class Prediction:
     calibration: int
     taxonomy: int
     guarantee: Guarantee
-    reason: str | None
+    about: dict[str, Any] | None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the guarantee is not exact, in one sentence; None if it is."""
+        return sentence_of(self.about)
 
 
 def _constant(block: PredictionBlock, column: Column, _i: int) -> object:
     return getattr(block, column.name)
+
+
+def _about(block: PredictionBlock, _column: Column, _i: int) -> dict[str, Any] | None:
+    return None if block.reason is None else block.reason.about
 
 
 def _count(block: PredictionBlock, column: Column, i: int) -> int:
@@ -253,6 +262,7 @@ def _only(block: PredictionBlock, column: Column) -> Floats:
 
 _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "constant": _constant,
+    "about": _about,
     "count": _count,
     "optional": _optional,
     "label": _label,
@@ -268,3 +278,4 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
 """For each kind of column, the function that returns the value of one row."""
 
 _ROW_VALUES = tuple((column.name, _VALUES[column.kind], column) for column in COLUMNS)
+"""Each column: its name, the function that returns its value in one row, and the column."""

@@ -6,12 +6,11 @@ from copy import copy
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.config.semantics import WITH_TRACES
 from online_svm.errors import SHOWN, InvalidExample
 from online_svm.stream.cells import GAP, MAX_FEATURE_SIZE, MIN_FEATURE_SIZE, PASSED_OVER, cell
 from online_svm.stream.labels import sorted_labels, stream_text
 from online_svm.stream.scores import ScoreColumns
-from online_svm.types import Bools, Floats, Ints
+from online_svm.types import Bools, Floats
 
 MAX_LABEL = MAX_NAME = 256
 MAX_DISCOVERED_NAMES = 10_000  # default limit on the names that a feed adopts without a declaration
@@ -48,6 +47,8 @@ class FeatureSchema:
     ----------
     config : PredictorConfig
         Uses `features`, `missing`, `labels`, `classes`, `learner`, `slices` and the horizon.
+    is_of_requests : bool
+        Whether the rows are scored alone: then no name is added.
 
     Attributes
     ----------
@@ -57,12 +58,8 @@ class FeatureSchema:
         Number of features; None until it is known.
     known : dict of str to int
         The column of each known name.
-    first : int
-        Number of names declared or in the first example; `max_missing` is a share of it.
     may_mix : bool
         Whether rows with names are rows of cells.
-    is_of_requests : bool
-        Whether the examples are requests, which have features only.
     scores : ScoreColumns or None
         The first columns of a row, if examples carry scores.
 
@@ -90,16 +87,11 @@ class FeatureSchema:
         if self.scores is not None:
             self.names = (*self.scores.names, *(self.names or ()))
             self.dimension = len(self.names)
-        self._max_missing = config.max_missing
         self._know(self.names or ())
-        self.first = len(self.known) - self._n_reserved
-        self.is_of_requests = is_of_requests
         self.takes_delayed_labels = config.takes_delayed_labels
         self.counts_time = config.counts_time
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
-        self.takes_answers = config.given_answers
-        self.takes_traces = config.semantics >= WITH_TRACES
         self.slices = config.slices
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
@@ -165,8 +157,7 @@ class FeatureSchema:
         taken = (*names, *new[: max(0, max_names - len(names))])
         if len(names) + len(new) > max_names:
             taken = (*taken, SURPLUS_COLUMN)
-        is_first = len(names) == self._n_reserved
-        return self.of_features(taken, len(taken), None if is_first else self.first)
+        return self.of_features(taken, len(taken))
 
     def _new_names(self, x: Iterable[object]) -> Iterator[str]:
         return (str(name) for name in x if name not in self.known and _is_name(name))
@@ -180,14 +171,11 @@ class FeatureSchema:
         names = tuple(sorted(x)) if isinstance(x, Mapping) else None
         return self.of_features(names, len(x))  # type: ignore[arg-type]  # row() accepted it
 
-    def of_features(
-        self, names: tuple[str, ...] | None, dimension: int | None, first: int | None = None
-    ) -> "FeatureSchema":
-        """Return the schema with these features; the default of `first` is their number."""
+    def of_features(self, names: tuple[str, ...] | None, dimension: int | None) -> "FeatureSchema":
+        """Return the schema with these features."""
         known = copy(self)
         known.names, known.dimension = names, dimension
         known._know(names or ())
-        known.first = len(known.known) - self._n_reserved if first is None else first
         return known
 
     def _know(self, names: Sequence[str]) -> None:
@@ -224,8 +212,7 @@ class FeatureSchema:
     def cells(self, x: Mapping[object, object]) -> Floats:
         """Return the values of named features as cells, shape (dimension,); absent ones are gaps.
 
-        Raises InvalidExample if there is no feature, a value is an array or an object, or there are
-        too many gaps.
+        Raises InvalidExample if there is no feature, or a value is an array or an object.
         """
         assert self.names is not None
         if not x:
@@ -241,29 +228,10 @@ class FeatureSchema:
         return self.finished(found, x)
 
     def finished(self, cells: Floats, names: Iterable[object]) -> Floats:
-        """Return cells after writing the surplus column of rows with these names.
-
-        Raises InvalidExample if a row has more gaps than `max_missing` allows.
-        """
+        """Return cells after writing the surplus column of rows with these names."""
         if self.is_full and any(self._new_names(names)):
             cells[..., -1] = PASSED_OVER
-        if not self.has_enough(cells):
-            missing = int(self._missing(cells).max())
-            most = self._max_missing
-            raise InvalidExample("gaps_too_many", missing=missing, features=self.first, most=most)
         return cells
-
-    def has_enough(self, cells: Floats) -> bool:
-        """Return whether no row of cells has more gaps than `max_missing` allows."""
-        if self._max_missing >= 1.0:
-            return True
-        return bool((self._missing(cells) <= self._max_missing * self.first).all())
-
-    def _missing(self, cells: Floats) -> Ints:
-        """Return the number of gaps in the declared or first features of each row."""
-        begin = self._n_reserved
-        gaps: Ints = np.isnan(cells[..., begin : begin + self.first]).sum(axis=-1)
-        return gaps
 
     def label(self, y: object) -> str | None:
         """Return the label as its canonical text, or None for an unlabelled example.

@@ -1,84 +1,12 @@
 """Answers of the model or given with the input, and their labels, for windows and monitors."""
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from online_svm.errors import InvalidExample
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
-
-_SUM_TOLERANCE = 1e-6  # allowed difference of a sum of probabilities from one, far above rounding
-
-
-class GivenAnswer(NamedTuple):
-    """Probability and interval of each class: `lower <= point <= upper`; `point` sums to one."""
-
-    point: tuple[float, ...]
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-
-
-def checked_answer(sent: object, classes: Sequence[str]) -> GivenAnswer:
-    """Return the probabilities and intervals of an answer; its other fields are ignored.
-
-    `sent` has `status`, `classes`, `probabilities` and `intervals` as a `Prediction` has them;
-    `classes` are the declared labels, sorted. Raises InvalidExample if it is not a model's answer
-    over these classes.
-    """
-    if not isinstance(sent, Mapping) or sent.get("status") != "ok":
-        raise InvalidExample("answer_of_no_model")
-    if sent.get("classes") != list(classes):
-        raise InvalidExample("answer_of_other_classes")
-    whole = ("answer_no_list", "answer_no_shares")
-    point = _numbers(sent.get("probabilities"), len(classes), *whole)
-    intervals = sent.get("intervals")
-    if not isinstance(intervals, list) or len(intervals) != len(classes):
-        raise InvalidExample("answer_without_intervals")
-    pairs = [_numbers(pair, 2, "answer_no_pair", "answer_no_ends") for pair in intervals]
-    if abs(math.fsum(point) - 1.0) > _SUM_TOLERANCE:
-        raise InvalidExample("answer_sum")
-    if not all(low <= p <= high for p, (low, high) in zip(point, pairs, strict=True)):
-        raise InvalidExample("answer_outside_interval")
-    lower, upper = zip(*pairs, strict=True)
-    return GivenAnswer(point, lower, upper)
-
-
-def given_columns(given: Sequence[GivenAnswer | None], n_classes: int) -> Floats:
-    """Return given answers as an array of shape (m, n_classes, 3); NaN for rows without one."""
-    columns = np.full((len(given), n_classes, 3), np.nan)
-    for row, answer in enumerate(given):
-        if answer is not None:
-            columns[row] = np.array(answer).T
-    return columns
-
-
-def as_given(block: PredictionBlock, given: Floats | None) -> PredictionBlock:
-    """Replace the predictions of rows that have a given answer.
-
-    `given`, shape (m, n_classes, 3): from `given_columns`.
-    """
-    if given is None or np.isnan(given).all():
-        return block
-    is_own = np.isnan(given)
-    own = np.stack([block.point, block.lower, block.upper], axis=2)
-    scored = np.where(is_own, own, given)
-    point, lower, upper = (np.ascontiguousarray(scored[:, :, i]) for i in range(3))
-    label = np.argmax(point, axis=1).astype(np.int64)
-    return replace(block, point=point, lower=lower, upper=upper, label=label)
-
-
-def _numbers(values: object, count: int, no_list: str, no_shares: str) -> tuple[float, ...]:
-    """Return `count` numbers in [0, 1]; `no_list` and `no_shares` are the cases of rejection."""
-    if not isinstance(values, list) or len(values) != count:
-        raise InvalidExample(no_list, count=count)
-    for value in values:
-        if type(value) not in (int, float) or not 0.0 <= value <= 1.0:
-            raise InvalidExample(no_shares)
-    return tuple(map(float, values))
 
 
 class SettledRows(NamedTuple):

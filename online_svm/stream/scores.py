@@ -24,6 +24,8 @@ Score = float | Sequence[float] | Mapping[str, float] | Floats
 """A number for two classes; or one a class, in the order of the sorted classes or by name."""
 
 MIN_PROBABILITY, MAX_MARGIN = 1e-9, 1e6
+MAX_ROUNDING = 1e-5 + 1e-15
+"""A probability beyond 0 or 1 by at most 1e-5, as 1.00001 is in binary, is taken for 0 or 1."""
 MAX_VERSION = 64  # maximum length of a version in characters
 
 
@@ -38,15 +40,14 @@ class ScoreColumns:
     --------
     >>> config = PredictorConfig(classes=["no", "yes"], scores="probability")
     >>> columns = ScoreColumns.of(config)
-    >>> columns.names, columns.read(0.5), columns.read({"no": 3, "yes": 1}).round(3)
+    >>> columns.names, columns.read(0.5), columns.read({"no": 0.75, "yes": 0.25}).round(3)
     (('score', 'score_version'), array([0.]), array([-1.099]))
     >>> columns.probabilities(np.array([[0.0, 1.0], [np.nan, np.nan]]))
     array([[0.5, 0.5],
            [nan, nan]])
     >>> columns.read(1.5)
     Traceback (most recent call last):
-    online_svm.errors.InvalidExample: score is 1.5; send a probability from 0 to 1, or set scores \
-to margin
+    online_svm.errors.InvalidExample: score is 1.5; send a probability from 0 to 1
     """
 
     def __init__(self, classes: Sequence[str], *, are_margins: bool, is_alone: bool) -> None:
@@ -145,16 +146,17 @@ to margin
 
     def _logarithms(self, scores: Floats) -> Floats:
         """Return the logarithm of the probability of each class, shape (m, n_classes)."""
-        wrong = (scores < 0.0) | ((scores > 1.0) if scores.shape[1] == 1 else False)
+        wrong = (scores < -MAX_ROUNDING) | (scores > 1.0 + MAX_ROUNDING)
         if wrong.any():
             raise InvalidExample("score_out_of_range", p=float(scores[wrong][0]))
+        scores = np.clip(scores, 0.0, 1.0)
         if scores.shape[1] == 1:
             scores = np.column_stack((1.0 - scores, scores))
         total = np.zeros((len(scores), 1))
         for k in range(scores.shape[1]):  # in order: the bits do not depend on the number of rows
             total[:, 0] += scores[:, k]
         if (total == 0.0).any():
-            raise InvalidExample("score_out_of_range", p=0.0)
+            raise InvalidExample("score_of_zeros")
         return logs(np.maximum(scores / total, MIN_PROBABILITY))
 
     def given(self, X: Floats) -> Floats:

@@ -58,29 +58,6 @@ def parts(split: str, start: int, stop: int, train_fraction: float) -> Parts:
     return Parts(mask, ~mask, int(np.count_nonzero(mask)))
 
 
-def window_parts(
-    split: str, start: int, stop: int, train_fraction: float, seed: int = 0
-) -> tuple[Bools, Bools]:
-    """Return the training and the calibration mask of the examples start ... stop - 1.
-
-    Parameters and errors are as in `training_mask`. `split` may also be "crossfit": then every
-    example does both (see `fold_numbers`).
-    """
-    if split == "crossfit":
-        return np.ones(stop - start, dtype=np.bool_), np.ones(stop - start, dtype=np.bool_)
-    trains = training_mask(split, start, stop, train_fraction, seed)
-    return trains, ~trains
-
-
-def fold_numbers(start: int, stop: int, folds: int, seed: int = 0) -> Ints:
-    """Return the fold of each of the examples start ... stop - 1, from 0 to folds - 1.
-
-    The fold comes from the hash of the interleaved split: it is the same in every window and
-    independent of the label.
-    """
-    return (_uniform(seed, start, stop) * folds).astype(np.int64)
-
-
 def is_refit_due(n: int, refit_every: int, dense_until: int = 0) -> bool:
     """Return whether a refit freezes after the n-th example was learned.
 

@@ -3,11 +3,12 @@
 The documentation of messages is generated from the field descriptions here.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from online_svm.storage.state_schema import StateSchema, StoredHeader, number
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
@@ -15,8 +16,14 @@ Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed labe
 
 
 @dataclass(slots=True)
-class LabelCounts(StrictRecord):
+class LabelCounts(StoredHeader, StrictRecord):
     """Counts since the feed began; `pending` and `unlabelled` are present numbers."""
+
+    _stored = StateSchema(
+        number("pending"), number("unlabelled"), number("late"), number("repeated"),
+        number("corrected"), number("censored"), number("dropped"), number("early"),
+        number("backwards"), number("ahead"),
+    )  # fmt: skip
 
     pending: Annotated[Count, doc("Answered examples not learned yet; those without a label.")] = 0
     unlabelled: Annotated[
@@ -29,22 +36,11 @@ class LabelCounts(StrictRecord):
     dropped: Annotated[Count, doc("Examples beyond `max_pending`.")] = 0
     early: Annotated[Count, doc("Rejected labels, sent before their example.")] = 0
     backwards: Annotated[Count, doc("Examples whose `time` goes back.")] = 0
+    ahead: Annotated[Count, doc("Examples whose `time` was far ahead of the feed's clock.")] = 0
 
     def copy(self) -> Self:
         """Return the counts as they are now."""
         return replace(self)
-
-    def state(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return asdict(self)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Restore the counts from `state`."""
-        counts = cls(**state)
-        if any(type(value) is not int or value < 0 for value in asdict(counts).values()):
-            raise ValueError("a count of labels is no count")
-        return counts
 
 
 _Z = "in standard deviations if probabilities are right. Descriptive."
@@ -53,7 +49,7 @@ _Positive = Annotated[float, Field(ge=0)]
 _LogLoss = Annotated[float | None, doc("Mean of -ln p(true label), p at least 1e-6.")]
 _Brier = Annotated[
     float | None,
-    doc("Mean of (p - y)^2; unless two classes are declared, summed over all."),
+    doc("Mean of (p - y)^2; unless two classes are known, summed over all."),
 ]
 
 

@@ -1,6 +1,6 @@
 """Provide class probabilities from the votes of machines with different class weights."""
 
-from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,21 +10,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
-from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidConfig
 from online_svm.svm.implied_bank import BankPlan, ImpliedBank, Weighting, adjusted, fit_banks
 from online_svm.svm.kernel_model import class_penalties, kernel_for, positive, positive_integer
+from online_svm.svm.machine_parameters import SolverParameters, WeightParameters
 from online_svm.svm.validation import (
     checked_examples,
     checked_rows,
     class_codes,
     declared_classes,
+    refuse_missing_labels,
     warn_of_max_steps,
 )
 from online_svm.types import Floats, Ints
 
 
-class ImpliedPosterior(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class ImpliedPosterior(SolverParameters, WeightParameters, ClassifierMixin, BaseEstimator):
     """Posterior probabilities implied by a family of machines (Nalbantov & Ivanov).
 
     All machines of a bank are fitted to the same examples; from one machine to the next the weight
@@ -77,33 +79,12 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     [[0.91, 0.09], [0.5, 0.5], [0.09, 0.91]]
     """
 
-    def __init__(
-        self,
-        n_models: int = 199,
-        C: float = 1.0,
-        kernel: KernelName = "rbf",
-        gamma: float | Literal["scale"] = "scale",
-        weighting: Weighting = "balanced",
-        priors: ArrayLike | Literal["data"] | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_steps: int = 10_000_000,
-        cache_mb: float = 200.0,
-    ) -> None:
-        self.n_models = n_models
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.weighting = weighting
-        self.priors = priors
-        self.class_weight = class_weight
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_steps = max_steps
-        self.cache_mb = cache_mb
+    n_models: int = 199
+    _: KW_ONLY
+    C: float = 1.0  # by name: the first parameter is `n_models`
+    weighting: Weighting = "balanced"
+    priors: ArrayLike | Literal["data"] | None = None
+    max_steps: int = 10_000_000
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the bank, or one bank a class.
@@ -130,6 +111,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         Raises InvalidInput if X is not a finite matrix, or a label was not in `fit`.
         """
         check_is_fitted(self)
+        refuse_missing_labels(y)
         estimates = self._estimates(X)
         codes = class_codes(self.classes_, np.asarray(y))
         self._isotonic = OneAgainstAll(IsotonicMap).fit(estimates, codes)

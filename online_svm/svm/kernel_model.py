@@ -15,8 +15,8 @@ from online_svm.compiled.kernel import kernel
 from online_svm.compiled.kernels import Kernel, KernelName, Shape, in_lines
 from online_svm.compiled.ordered_sums import LANES, variance
 from online_svm.errors import InvalidConfig
-from online_svm.storage.state_schema import StateSchema, floats
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.storage.state_schema import StateSchema, StoredRecord, floats
+from online_svm.types import Floats, Ints
 
 
 def is_number(value: Any) -> bool:
@@ -120,11 +120,13 @@ FIELDS = StateSchema(floats("vectors", "d n"), floats("coef", "S n"), floats("in
 
 
 @dataclass(frozen=True, slots=True)
-class KernelModel:
+class KernelModel(StoredRecord):
     """S decision functions f_s(x) = sum_j coef_sj k(v_j, x) + intercept_s.
 
     The score of a row has the same bits in any batch of rows.
     """
+
+    _stored = FIELDS
 
     kernel: Kernel
     vectors: Floats  # shape (d, n_support): support vectors, feature-major
@@ -152,18 +154,6 @@ class KernelModel:
         vectors = self.vectors if len(X) < ROWS_PER_PASS else in_lines(self.vectors)
         _score(self.kernel.shape, (vectors, self.coef, self.intercept), X, lanes, out)
         return out
-
-    def state(self) -> Arrays:
-        """Return the arrays by name, without the kernel."""
-        return FIELDS.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
-        """Restore the model from `state`.
-
-        Raises ValueError if the arrays do not fit together.
-        """
-        return cls(kernel, **FIELDS.values(cls, None, state))
 
 
 @kernel

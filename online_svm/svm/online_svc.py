@@ -1,15 +1,15 @@
 """Provide an exact kernel support vector classifier over a stream, for scikit-learn."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.compiled.kernels import KernelName
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import class_penalties, kernel_for, positive
+from online_svm.svm.machine_parameters import SolverParameters, WeightParameters
 from online_svm.svm.validation import (
     MarginClassifier,
     check_same_classes,
@@ -20,7 +20,8 @@ from online_svm.svm.validation import (
 from online_svm.types import Floats
 
 
-class OnlineSVC(MarginClassifier):
+@dataclass(eq=False, repr=False)
+class OnlineSVC(SolverParameters, WeightParameters, MarginClassifier):
     """Support vector classifier that adds examples and forgets the oldest, exactly.
 
     After each call it equals `sklearn.svm.SVC` fitted to the held examples, within the tolerance,
@@ -77,27 +78,7 @@ class OnlineSVC(MarginClassifier):
     4
     """
 
-    _machine: RollingMachine
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: KernelName = "rbf",
-        gamma: float | Literal["scale"] = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        cache_mb: float = 200.0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.class_weight = class_weight
-        self.cache_mb = cache_mb
+    _machine: RollingMachine = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Discard the held examples and learn these instead; errors as in `partial_fit`."""

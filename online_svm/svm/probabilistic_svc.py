@@ -1,13 +1,13 @@
 """Provide a support vector machine that learns from class labels and probabilities."""
 
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidInput
 from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.kernel_model import (
@@ -17,6 +17,7 @@ from online_svm.svm.kernel_model import (
     positive,
     positive_integer,
 )
+from online_svm.svm.machine_parameters import SolverParameters
 from online_svm.svm.probability_tube import Targets, posterior, solve_targets, steepness
 from online_svm.svm.validation import (
     MarginClassifier,
@@ -27,7 +28,8 @@ from online_svm.svm.validation import (
 from online_svm.types import Bools, Floats
 
 
-class ProbabilisticSVC(MarginClassifier):
+@dataclass(eq=False, repr=False)
+class ProbabilisticSVC(SolverParameters, MarginClassifier):
     """P-SVM: hinge loss on class labels, a tube around probabilities (Niaf et al.).
 
     Some examples have a class, others an annotator's probability p of the class +1. The machine
@@ -81,29 +83,12 @@ class ProbabilisticSVC(MarginClassifier):
     [[0.5, 0.5], [0.01, 0.99]]
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        C_prob: float = 1.0,
-        kernel: KernelName = "rbf",
-        gamma: float | Literal["scale"] = "scale",
-        eta: float = 0.1,
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-8,
-        max_steps: int = 10_000_000,
-        cache_mb: float = 500.0,
-    ) -> None:
-        self.C = C
-        self.C_prob = C_prob
-        self.kernel = kernel
-        self.gamma = gamma
-        self.eta = eta
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_steps = max_steps
-        self.cache_mb = cache_mb
+    C_prob: float = 1.0
+    _: KW_ONLY
+    eta: float = 0.1
+    tol: float = 1e-8
+    max_steps: int = 10_000_000
+    cache_mb: float = 500.0
 
     def fit(self, X: ArrayLike, y: ArrayLike, prob: ArrayLike | None = None) -> Self:
         """Fit the machine.

@@ -21,7 +21,7 @@ from online_svm.svm.out_of_fold import (
     fold_machines,
     pair_values,
 )
-from online_svm.svm.validation import class_codes
+from online_svm.svm.validation import class_codes, refuse_missing_labels
 from online_svm.types import Floats
 
 STEEPNESS = 2.0
@@ -131,8 +131,9 @@ class ProbabilitySVC(SVC):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine, and the calibrators on its out-of-fold decision values.
 
-        Parameters and errors are as in `SVC`; y has at least two classes.
+        Parameters and errors are as in `SVC`; y has at least two classes, and no missing label.
         """
+        refuse_missing_labels(y)
         self._validate_params()
         given, rng = self.random_state, check_random_state(self.random_state or 0)
         self.random_state = rng  # with None, SVC would draw from the global random state

@@ -1,6 +1,5 @@
 """Check the inputs of the estimators; the base class of those that decide by a margin."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,9 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from online_svm.errors import InvalidInput
+from online_svm.errors import InvalidInput, warn
+from online_svm.stream.frames import check_table
+from online_svm.stream.labels import refuse_missing
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats, Ints
 
@@ -43,6 +44,7 @@ def checked_frame(estimator: BaseEstimator, frame: Any, reset: bool = False) -> 
 
     With `reset` they are recorded. Raises InvalidInput if the columns differ, or there is no row.
     """
+    check_table(frame)
     try:
         validate_data(estimator, frame, reset=reset, skip_check_array=True)
     except ValueError as error:
@@ -54,25 +56,27 @@ def checked_frame(estimator: BaseEstimator, frame: Any, reset: bool = False) -> 
 
 def checked_labels(frame: Any, y: ArrayLike) -> NDArray[Any]:
     """Return y as labels of the rows of a data frame, or raise InvalidInput."""
+    refuse_missing_labels(y)
     try:
         labels = np.asarray(column_or_1d(y, warn=True))
         check_consistent_length(frame, labels)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidInput(str(error)) from error
     return labels
 
 
 def declared_classes(
-    labels: NDArray[Any], classes: ArrayLike | None = None, may_declare: bool = False
+    labels: ArrayLike, classes: ArrayLike | None = None, may_declare: bool = False
 ) -> NDArray[Any]:
     """Return the sorted classes: the declared ones, or else the labels.
 
     `may_declare`: whether the estimator's `partial_fit` takes `classes`. Raises InvalidInput if
     there are fewer than two classes.
     """
-    found = np.unique(labels if classes is None else np.asarray(classes))
+    refuse_missing_labels(classes)
+    found = np.unique(np.asarray(labels if classes is None else classes))
     if len(found) < 2:
         only = f"one class only, {found.tolist()[0]!r}" if len(found) else "no class"
         declare = ", or name all that will come: partial_fit(X, y, classes=[...])"
@@ -97,21 +101,18 @@ def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> Ints:
 
 
 def warn_of_max_steps(max_steps: int, tol: float) -> None:
-    """Warn that the solver stopped at its limit, with the line that called `fit`."""
-    warnings.warn(
-        f"max_steps={max_steps} reached before tol={tol}; raise either",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
+    """Warn that the solver stopped at its limit."""
+    warn(f"max_steps={max_steps} reached before tol={tol}; raise either", ConvergenceWarning)
 
 
 def _validated(
     estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, allow_nan: bool
 ) -> Any:
     """Return the result of scikit-learn's `validate_data`, or raise InvalidInput."""
-    if hasattr(X, "toarray"):  # every sparse matrix and array of scipy has it
-        raise InvalidInput("X: sparse rows are not taken; give dense ones, as X.toarray()")
+    check_table(X)
     finite = "allow-nan" if allow_nan else True
+    for labels in y:
+        refuse_missing_labels(labels)
     try:
         found = validate_data(
             estimator, X, *y, dtype=np.float64, order="C", reset=reset, ensure_all_finite=finite
@@ -121,6 +122,14 @@ def _validated(
     except ValueError as error:
         raise InvalidInput(_advised(error)) from error
     return found
+
+
+def refuse_missing_labels(y: Any) -> None:
+    """Raise InvalidInput if a label is missing; scikit-learn reads some of these as texts."""
+    if y is not None:
+        values = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+        if values.dtype.kind not in "biuSU":  # others have a value for a missing label
+            refuse_missing(values.ravel().tolist() if values.dtype.kind == "O" else values.ravel())
 
 
 def _advised(error: Exception) -> str:

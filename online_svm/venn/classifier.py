@@ -1,6 +1,6 @@
 """Provide multiprobabilities for any scoring classifier of scikit-learn, batch or online."""
 
-import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.errors import InvalidInput
+from online_svm.errors import InvalidInput, warn
 from online_svm.stream.split import Parts, is_refit_due, parts, training_mask
 from online_svm.svm.validation import (
     check_same_classes,
@@ -23,6 +23,7 @@ from online_svm.venn.scheme import LatestSet, VennScheme
 from online_svm.venn.scorers import make_scorer
 
 
+@dataclass(eq=False, repr=False)
 class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     """Inductive Venn predictor (Lambrou et al. 2012).
 
@@ -73,23 +74,13 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     array([1])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        taxonomy: str = "class",
-        split: str = "interleaved",
-        train_fraction: float = 0.7,
-        window: int | None = None,
-        refit_every: int = 1,
-        taxonomy_bins: int = 4,
-    ) -> None:
-        self.estimator = estimator
-        self.taxonomy = taxonomy
-        self.split = split
-        self.train_fraction = train_fraction
-        self.window = window
-        self.refit_every = refit_every
-        self.taxonomy_bins = taxonomy_bins
+    estimator: Any = None
+    taxonomy: str = "class"
+    split: str = "interleaved"
+    train_fraction: float = 0.7
+    window: int | None = None
+    refit_every: int = 1
+    taxonomy_bins: int = 4
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Split, fit the estimator on the proper training set, and count the calibration labels.
@@ -227,11 +218,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             if len(missing):
                 others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
                 label = self.classes_[missing].tolist()[0]
-                warnings.warn(
-                    f"y: class {label!r}{others} is not in the {part}: {effect}; {self._remedy}",
-                    UserWarning,
-                    stacklevel=3,
-                )
+                warn(f"y: class {label!r}{others} is not in the {part}: {effect}; {self._remedy}")
 
     @property
     def _remedy(self) -> str:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from online_svm.calibration.diagram import equal_count_bins, midpoints, pool_ties
 from online_svm.compiled.kernel import kernel
 from online_svm.stream.available_examples import SlidingArray
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +60,9 @@ class VennSet(ABC):
         self._limit = -1 if limit is None else limit
 
     @property
-    def reason(self) -> str | None:
-        """Reason why the answers are not multiprobabilities; None if they are."""
-        return None
+    def is_multiprobability(self) -> bool:
+        """Whether an answer has one distribution for each assumed label."""
+        return True
 
     @property
     def scores(self) -> Floats:
@@ -84,10 +84,6 @@ class VennSet(ABC):
 
         Raises InvalidInput if the taxonomy has no multiprobability for this number of classes.
         """
-
-    def state(self) -> Arrays:
-        """Return the held examples as arrays for `VennScheme.from_state`."""
-        return {"scores": self.scores, "codes": self.codes}
 
     def _join(self, scores: Floats, codes: Ints) -> int:
         """Add the labelled rows; return the number of examples before."""
@@ -244,10 +240,6 @@ class CountedSet(VennSet):
     @override
     def multiprobabilities(self, scores: Floats) -> Floats:
         return multiprobabilities(self.counts[self.taxonomy.categories(scores)])
-
-    @override
-    def state(self) -> Arrays:
-        return super().state() | {"categories": self._categories.held}
 
 
 @kernel

@@ -123,12 +123,6 @@ def isotonic_pair(lists: PooledScores, g: int, score: float, work: Ints, pair: F
     """
 
 
-NO_JOINT = (
-    "Venn-Abers over more than two classes is one-against-all: its values are points, not a "
-    "multiprobability"
-)
-
-
 class AbersSet(VennSet):
     """Two isotonic fits per answer, with the example added as negative and as positive.
 
@@ -158,8 +152,8 @@ class AbersSet(VennSet):
 
     @property
     @override
-    def reason(self) -> str | None:
-        return None if self._n_known == 2 else NO_JOINT
+    def is_multiprobability(self) -> bool:
+        return self._n_known == 2  # of more classes the values are points, one against the rest
 
     @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
@@ -175,7 +169,10 @@ class AbersSet(VennSet):
     @override
     def multiprobabilities(self, scores: Floats) -> Floats:
         if self._n_classes != 2:
-            raise InvalidInput(f"taxonomy: {NO_JOINT}; use another one, or two classes")
+            raise InvalidInput(
+                "taxonomy: Venn-Abers over more than two classes is one-against-all: its values "
+                "are points, not a multiprobability; use another one, or two classes"
+            )
         pairs, _ = self._process(scores, np.full(len(scores), -1))
         joint: Floats = np.stack([1.0 - pairs[:, 0], pairs[:, 0]], axis=2)
         return joint

@@ -6,7 +6,7 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 from online_svm.venn.counted_set import CountedSet, Taxonomy, VennSet, class_scores, margins
 from online_svm.venn.growing_venn_abers import AbersSet
 from online_svm.venn.rank_predictor import RankedSet
@@ -45,10 +45,6 @@ class VennScheme:
     def uses_training(self) -> bool:
         """Whether the taxonomy is computed from the scores of the proper training set."""
         return self.taxonomy in _STRENGTHS
-
-    def from_state(self, state: Arrays, training_scores: Floats) -> VennSet:
-        """Restore the Venn predictor; of `state`, "scores" and "codes" suffice."""
-        return self.begin(training_scores, state["scores"], state["codes"])
 
     def begin(self, training_scores: Floats, scores: Floats, codes: Ints) -> VennSet:
         """Return the Venn predictor over a calibration set, in order of arrival.

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from typing_extensions import override
 
+from online_svm.errors import InvalidInput
 from online_svm.stream.available_examples import SlidingArray
 from online_svm.stream.split import Parts
+from online_svm.svm import wrapped_classifier
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import class_penalties, kernel_for, positive
 from online_svm.svm.online_svc import OnlineSVC
@@ -144,6 +146,11 @@ class EstimatorScorer(ExampleScorer):
 
     def __init__(self, estimator: Any, classes: NDArray[Any]) -> None:
         super().__init__()
+        if not hasattr(estimator, "decision_function"):
+            raise InvalidInput(
+                f"estimator: {type(estimator).__name__} has no decision_function; OnlineCalibrator "
+                "takes a classifier that states probabilities"
+            )
         self._estimator, self._classes = estimator, classes
         self._fitted: Any = None
         self._present: Ints = np.empty(0, dtype=np.int64)
@@ -175,8 +182,9 @@ class EstimatorScorer(ExampleScorer):
         if len(self._present) == 1:
             scores[:, self._present[0]] = 1.0
         elif len(X):
-            decision = np.asarray(self._fitted.decision_function(X), dtype=np.float64)
-            if decision.ndim == 1:
-                decision = np.stack([-decision, decision], axis=1)
+            present = self._classes[self._present].tolist()
+            decision = wrapped_classifier.scores(self._fitted, X, present, "margin")
+            if decision.shape[1] == 1:
+                decision = np.concatenate([-decision, decision], axis=1)
             scores[:, self._present] = decision
         return scores[:, 1:].copy() if len(self._classes) == 2 else scores

@@ -6,10 +6,10 @@ from pathlib import Path
 # Import this checkout, not an installed package; this folder has modules with names of others.
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from scripts.bench.commands import MODULES, app  # noqa: E402
+from scripts.bench.commands import app  # noqa: E402
 from scripts.command_line import main  # noqa: E402
 from workers.python_process import shut_out_current_directory  # noqa: E402
 
 if __name__ == "__main__":
     shut_out_current_directory()
-    main(app(*[name for name in sys.argv[1:2] if name in MODULES]), "bench")
+    main(app(sys.argv[1:]), "bench")

@@ -12,7 +12,6 @@ from scripts.building.targets import Target
 
 _INCLUDE = "numpy/_core/include/"
 _WHEELS = {
-    ("win32", "amd64"): "win_amd64",
     ("darwin", "arm64"): "macosx_14_0_arm64",
     ("darwin", "x86_64"): "macosx_14_0_x86_64",  # or an earlier one
 }
@@ -22,7 +21,7 @@ def include_flags(target: Target, folder: Path | None = None) -> list[str]:
     """Return the flags by which a compiler finds the headers; a folder keeps those fetched.
 
     The headers of numpy hold facts of the system that they were made on; they are the same on every
-    Linux of 64 bits. Those of Python are the same everywhere, but for its `pyconfig.h` on Windows.
+    Linux of 64 bits. Those of Python are the same everywhere.
     """
     numpy_headers = Path(np.get_include())
     if target.triple is not None and target.system != sys.platform and folder is not None:

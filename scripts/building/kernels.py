@@ -22,7 +22,7 @@ from scripts.building.compiler import (
     zig,
 )
 from scripts.building.headers import include_flags
-from scripts.building.targets import WINDOWS, Target, this_machine
+from scripts.building.targets import SUFFIX, Target, this_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "online_svm"
@@ -65,28 +65,26 @@ class _Build:
         """Compile what has changed, link, and return the extension modules."""
         into.mkdir(parents=True, exist_ok=True)
         self._kept.mkdir(parents=True, exist_ok=True)
-        libraries = self._libraries()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = {
                 level: [pool.submit(self._object, level, name, source) for source in sources()]
                 for level, name in levels(self._target.machine).items()
             }
             linked = [
-                pool.submit(self._module, level, [one.result() for one in made], libraries)
+                pool.submit(self._module, level, [one.result() for one in made])
                 for level, made in objects.items()
             ]
             return [Path(copy(module.result(), into)) for module in linked]
 
-    def _module(self, level: str, objects: list[Path], libraries: list[str]) -> Path:
+    def _module(self, level: str, objects: list[Path]) -> Path:
         """Link a level where object files are kept: linkers leave other files next to a module."""
-        module = self._kept / f"_{level}{self._target.suffix}"
+        module = self._kept / f"_{level}{SUFFIX}"
         flags = [*self._target.link_flags, *self._flags]
         if self._target.system == "darwin":
             flags.append(f"-Wl,-install_name,{module.name}")  # else its path, with the directory
         if is_zig(self._command):
             flags += ZIG_LINK_FLAGS
-        files = [*map(str, objects), *libraries]
-        self._run([*self._command, *flags, "-o", str(module), *files])
+        self._run([*self._command, *flags, "-o", str(module), *map(str, objects), "-lm"])
         return module
 
     def _object(self, level: str, name: str | None, source: Path) -> Path:
@@ -100,15 +98,6 @@ class _Build:
             # By a relative name: an absolute one would be kept in the object file.
             self._run([*call, "-c", source.relative_to(ROOT).as_posix(), "-o", str(made)])
         return made
-
-    def _libraries(self) -> list[str]:
-        """Return what extension modules are linked with; on Windows also with Python's DLL."""
-        if self._target.system != "win32":
-            return ["-lm"]
-        library = self._kept / "python3.lib"
-        names = ["-d", (WINDOWS / "python3.def").as_posix(), "-l", str(library)]
-        self._run([self._command[0], "dlltool", "-m", "i386:x86-64", *names])
-        return [str(library)]
 
     def _run(self, call: list[str]) -> None:
         environment = dict(os.environ)

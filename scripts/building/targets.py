@@ -5,13 +5,11 @@ Any machine builds for any of these platforms, with Zig's C compiler.
 
 import platform
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 from scripts.building.compiler import POSIX_FLAGS
 
-WINDOWS = Path("scripts", "building", "windows")
-"""The `pyconfig.h` of Windows, and the symbols of Python's DLL there."""
+SUFFIX = ".abi3.so"  # of extension modules
 
 
 class Target(NamedTuple):
@@ -22,19 +20,9 @@ class Target(NamedTuple):
     triple: str | None = None  # as Zig names it; None: this machine, by any compiler
 
     @property
-    def suffix(self) -> str:
-        """The suffix of its extension modules."""
-        return ".pyd" if self.system == "win32" else ".abi3.so"
-
-    @property
     def compile_flags(self) -> list[str]:
         """The flags with which a C file is compiled for it."""
-        flags = self._triple_flags
-        if self.system != "win32":
-            return [*flags, *POSIX_FLAGS]
-        if self.triple is not None:
-            flags += ["-include", (WINDOWS / "pyconfig.h").as_posix()]
-        return flags
+        return [*self._triple_flags, *POSIX_FLAGS]
 
     @property
     def link_flags(self) -> list[str]:
@@ -61,6 +49,5 @@ TARGETS = {
     "musllinux_1_2_aarch64": Target("linux", "aarch64", "aarch64-linux-musl"),
     "macosx_11_0_x86_64": Target("darwin", "x86_64", "x86_64-macos.11.0"),
     "macosx_11_0_arm64": Target("darwin", "arm64", "aarch64-macos.11.0"),
-    "win_amd64": Target("win32", "amd64", "x86_64-windows-gnu"),
 }
 """Targets of a release, by the platforms in the tags of its wheels."""

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from scripts import papers
+from scripts.command_line import DataDir
 from scripts.papers import PAPERS, Result, Run
 from scripts.papers.report import report
 from scripts.tables import wide_console
-from workers.cli.common import DataDir, Json, note
+from workers.cli.common import Json, note
 from workers.errors import writing
 from workers.push.datasets import DataNotFound, missing
 

@@ -9,13 +9,13 @@ from typing import Any, get_args
 import numpy as np
 
 from online_svm import IsotonicMap, PlattScaling
-from online_svm.calibration.platt_data import cross_validated_scores
 from online_svm.metrics.scores import auc, brier, log_loss
 from online_svm.svm.implied_bank import Weighting
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats
 from scripts.papers import Result, Run
+from scripts.papers.folds import cross_validated
 from scripts.papers.report import claim, row, table
 from workers.cli.common import note
 from workers.push.datasets import load
@@ -110,8 +110,8 @@ def reference(split: Split, seed: int) -> dict[str, Floats]:
     """
     machine = OnlineSVC(C=REFERENCE_PENALTY, gamma=GAMMA).fit(split.X, split.y)
     scores = machine.decision_function(split.X_test)
-    validated = cross_validated_scores(machine, split.X, split.y, seed=seed)
-    sigmoid = PlattScaling().fit(validated.scores, validated.labels)
+    validated = cross_validated(machine, split.X, split.y, seed)
+    sigmoid = PlattScaling().fit(validated, split.y)
     raw = (scores - scores.min()) / (scores.max() - scores.min())
     return {"raw": raw, "platt": sigmoid.predict(scores)}
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_expit
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
 
 from online_svm import PlattScaling
-from online_svm.calibration.platt_data import LabelledScores, cross_validated_scores, holdout_scores
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats
 from scripts.papers import Result, Run
+from scripts.papers.folds import cross_validated
 from scripts.papers.report import claim, row, table
 from scripts.parallel import each
 from workers.cli.common import note
@@ -120,17 +122,17 @@ def measure(job: Job) -> Result:
     positive, truth = data.y == "+1", test.y == "+1"
     machine = task.machine().fit(data.X, positive)
     scores = machine.decision_function(test.X)
-    training = LabelledScores(machine.decision_function(data.X), positive)
-    validated = cross_validated_scores(machine, data.X, positive, seed=seed)
+    training = machine.decision_function(data.X), positive
+    validated = cross_validated(machine, data.X, positive, seed), positive
     sigmoids = {"three-fold": _sigmoid(validated, scores, truth)}
     sigmoids["training scores"] = _sigmoid(training, scores, truth)
     spread = [sigmoids["three-fold"]]
     if task.divisor is not None:
-        held = holdout_scores(machine, data.X, positive, seed=seed)
+        held = _held_out(machine, data.X, positive, seed)
         sigmoids["hold-out 30 %"] = _sigmoid(held, scores, truth)
         for other in range(seed + 1, seed + PARTITIONS):
-            folds = cross_validated_scores(machine, data.X, positive, seed=other)
-            spread.append(_sigmoid(folds, scores, truth))
+            folds = cross_validated(machine, data.X, positive, other)
+            spread.append(_sigmoid((folds, positive), scores, truth))
     return {
         "name": task.name,
         "n_training": len(data),
@@ -146,11 +148,19 @@ def measure(job: Job) -> Result:
     }
 
 
+def _held_out(machine: Any, X: Floats, positive: Bools, seed: int) -> tuple[Floats, Bools]:
+    """Return the scores of 30 % of the rows by a clone trained on the others, and their labels."""
+    X_fit, X_held, y_fit, y_held = train_test_split(
+        X, positive, test_size=0.3, random_state=seed, stratify=positive
+    )
+    return clone(machine).fit(X_fit, y_fit).decision_function(X_held), y_held
+
+
 def _sigmoid(
-    fitted_on: LabelledScores, scores: Floats, truth: Bools, method: Any = "newton"
+    fitted_on: tuple[Floats, Bools], scores: Floats, truth: Bools, method: Any = "newton"
 ) -> Result:
     """Fit a sigmoid and test it: errors at P = 1/2 and -log p, summed over the test set."""
-    sigmoid = PlattScaling(method).fit(fitted_on.scores, fitted_on.labels)
+    sigmoid = PlattScaling(method).fit(*fitted_on)
     margin = -(sigmoid.A_ * scores + sigmoid.B_)  # the log odds
     return {
         "A": sigmoid.A_,

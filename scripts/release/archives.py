@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from scripts.building.compiler import levels
 from scripts.building.sanitize import copy_of_head
-from scripts.building.targets import TARGETS
+from scripts.building.targets import SUFFIX, TARGETS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("online_svm", "workers")
@@ -169,7 +169,7 @@ def _check_wheel(wheel: Path, platform_name: str) -> None:
     """Hold the names in a wheel against what is committed, kernels compiled in place of C."""
     tracked_names = {name for name in tracked(*PACKAGES) if not name.endswith((".c", ".h"))}
     target = TARGETS[platform_name]
-    modules = {f"{KERNELS}/_{level}{target.suffix}" for level in levels(target.machine)}
+    modules = {f"{KERNELS}/_{level}{SUFFIX}" for level in levels(target.machine)}
     with zipfile.ZipFile(wheel) as opened:
         found = {name for name in opened.namelist() if not _is_metadata(name)}
     _compare(wheel.name, found, tracked_names | modules)

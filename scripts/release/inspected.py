@@ -9,7 +9,7 @@ import lief
 from abi3info import DATAS, FUNCTIONS
 from abi3info.models import PyVersion, Symbol
 
-from scripts.building.targets import TARGETS
+from scripts.building.targets import SUFFIX
 from scripts.release.archives import KERNELS, NotReleasable
 
 OLDEST_PYTHON = PyVersion(3, 11)
@@ -19,7 +19,6 @@ ALLOWED_LIBRARIES = {
     "manylinux": r"libc\.so\.6|libm\.so\.6",
     "musllinux": r"libc\.so",
     "macosx": r"/usr/lib/libSystem\.B\.dylib|_\w+\.abi3\.so",  # and its own name
-    "win": r"python3\.dll|KERNEL32\.dll|api-ms-win-crt-[\w-]+\.dll",
 }
 """Libraries that all systems of a platform have, by the beginning of the platform's name."""
 
@@ -27,7 +26,7 @@ _MACOS_MARKS = {
     "__mh_dylib_header",
     "___dso_handle",
 }  # of the file itself: every module of macOS has them
-_PATH = re.compile(rb"/(?:home|root|tmp|work|opt|mnt|Users|var|build)/[\w./-]+|[A-Z]:\\\\[\w.-]+")
+_PATH = re.compile(rb"/(?:home|root|tmp|work|opt|mnt|Users|var|build)/[\w./-]+")
 
 
 class Module(NamedTuple):
@@ -46,13 +45,12 @@ def check(wheel: Path) -> None:
     allowed = re.compile(
         next(ALLOWED_LIBRARIES[name] for name in ALLOWED_LIBRARIES if platform.startswith(name))
     )
-    suffix = TARGETS[platform].suffix
     with zipfile.ZipFile(wheel) as archive:
-        files = {name: archive.read(name) for name in archive.namelist() if name.endswith(suffix)}
+        files = {name: archive.read(name) for name in archive.namelist() if name.endswith(SUFFIX)}
     for name, data in files.items():
         where = f"{wheel.name}: {name}"
         module = declared(data)
-        entry = f"PyInit_{name.removeprefix(f'{KERNELS}/').removesuffix(suffix)}"
+        entry = f"PyInit_{name.removeprefix(f'{KERNELS}/').removesuffix(SUFFIX)}"
         _expect(where, "symbols", module.exports, {entry})
         _expect(where, "libraries", [x for x in module.libraries if not allowed.fullmatch(x)], [])
         _expect(where, "uses Python", any(x.startswith("Py") for x in module.imports), True)
@@ -65,14 +63,8 @@ def check(wheel: Path) -> None:
 
 
 def declared(data: bytes) -> Module:
-    """Read the tables of an extension module of Linux, macOS or Windows."""
+    """Read the tables of an extension module of Linux or macOS."""
     binary = lief.parse(list(data))
-    if isinstance(binary, lief.PE.Binary):
-        libraries = [str(library.name) for library in binary.imports]
-        imports = {str(entry.name) for library in binary.imports for entry in library.entries}
-        exported = binary.get_export()
-        exports = set() if exported is None else {str(entry.name) for entry in exported.entries}
-        return Module(libraries, imports, exports, [])
     if isinstance(binary, lief.MachO.Binary):  # whose names of C begin with an underscore
         exports = {str(symbol.name) for symbol in binary.exported_symbols} - _MACOS_MARKS
         return Module(

@@ -4,9 +4,10 @@ import json
 import os
 from functools import cache
 
+import history_modes
 import pytest
 from fault_workers import end
-from history_modes import FEEDS, Mode, entries_of
+from history_modes import FEED, Mode
 from history_parts import difference, found_in, uninterrupted
 from world import drain, flags_of, outcome, push, restore, rows, saved, seq_of, session
 
@@ -63,7 +64,7 @@ def test_a_command_that_dies_at_a_failpoint(trial, nursery, told, point):
 @pytest.fixture(scope="module")
 def board():
     """A feed in a Redis that is emptied for each pair."""
-    with embedded.temporary() as server, Store(server.url, FEEDS[0], block_ms=20) as store:
+    with embedded.temporary() as server, Store(server.url, FEED, block_ms=20) as store:
         yield store
 
 
@@ -134,15 +135,15 @@ whole = cache(uninterrupted)
 @pytest.mark.parametrize("policy", ["report", "refit", "reset"])
 @pytest.mark.parametrize("point", ["before-commit", "sent-commit", "after-commit"])
 def test_a_worker_that_dies_around_the_commit_of_an_alarm_leaves_it_once(
-    board, nursery, told, policy, point
+    board, nursery, told, policy, point, lagging
 ):
     """Labels are late and turned round; what the alarm begins is under way when it dies."""
     mode = Mode(f"drift-{policy}", frozenset(("late", "lag")))
     wanted = whole(mode, SEED, LATE_COUNT, board.url)
-    entries = entries_of(mode, SEED, LATE_COUNT)[FEEDS[0]]
+    entries = history_modes.rows(mode, SEED, LATE_COUNT)
     flags = flags_of(mode.options | {"lease": 0.5, "batch": 1, "replay_budget": 30})
-    command = ["worker", FEEDS[0], "--redis", board.url, "--quiet", *flags]
-    at = int(wanted[FEEDS[0]].alarms[0][0].split(b"-")[0])  # entry i is i-0, alone in its commit
+    command = ["worker", FEED, "--redis", board.url, "--quiet", *flags]
+    at = int(wanted.alarms[0][0].split(b"-")[0])  # entry i is i-0, alone in its commit
     for commit in (at - 1, at, at + 1):
         board.call("FLUSHDB")
         reset(board, with_input=True)  # the workers of the nursery know the feed
@@ -152,8 +153,8 @@ def test_a_worker_that_dies_around_the_commit_of_an_alarm_leaves_it_once(
         # A commit of a snapshot alone may have come before, so which entry was the last is asked.
         assert bool(board.call("XLEN", board.keys.alarms)) == (seq_of(board) >= at)
         assert end(board, nursery.run(command), len(entries)) == 0
-        found = found_in(board.url, mode)
+        found = found_in(board.url)
         assert not difference(found, wanted), f"died {point}:{commit}"
-    ids = [entry[0] for entry in found[FEEDS[0]].alarms]
+    ids = [entry[0] for entry in found.alarms]
     assert len(set(ids)) == len(ids)
-    told(f"{mode}: died {point} of the alarm {json.loads(found[FEEDS[0]].alarms[0][2])['seq']}")
+    told(f"{mode}: died {point} of the alarm {json.loads(found.alarms[0][2])['seq']}")

@@ -1,16 +1,15 @@
 """Histories of faults over the matrix of modes: all learners, splits and maps, repeated ids, a
-blocking consumer, a combination, two workers and late labels, under faults of all that takes part.
+blocking consumer, two workers and late labels, under faults of all that takes part.
 
-`make histories` runs 1,100 of them; here some of each kind run, spread over the modes.
+CHAOS_INSIDE and CHAOS_PROCESSES say how many of each kind run, spread over the modes.
 """
 
-import json
 from dataclasses import replace
 
 import histories
 import pytest
-from history_modes import FEEDS, MACHINES, MODES, mode_of
-from history_parts import alarms_in, difference, uninterrupted
+from history_modes import MACHINES, MODES, mode_of
+from history_parts import difference, uninterrupted
 
 POLICIES = ("report", "refit", "reset")
 
@@ -43,7 +42,7 @@ def test_a_few_histories_of_named_rows_of_every_kind_change_no_byte(stage, told)
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)  # a thousand take 90 minutes
 @pytest.mark.parametrize("kind", histories.COUNTS)
 def test_no_history_over_the_mixed_matrix_changes_a_byte(stage, times, told, kind):
     every = [(kind, seed) for seed in range(times[kind.upper()])]
@@ -73,43 +72,18 @@ def test_histories_of_drift_raise_alarms(embedded_url, policy, labels):
     for _, seed in histories.wanted(4, 0, ("drift", policy, *labels)):
         mode = mode_of(seed)
         count = mode.length * histories.COUNTS["inside"]
-        assert alarms_in(uninterrupted(mode, seed, count, embedded_url)) > 0, seed
+        assert uninterrupted(mode, seed, count, embedded_url).alarms, seed
 
 
 @pytest.mark.chaos
 def test_one_payload_that_differs_or_is_missing_is_found(embedded_url):
     expected = uninterrupted(mode_of(0), 0, 60, embedded_url)
-    left = expected[FEEDS[0]]
     for stream in ("out", "met", "dlq"):
-        entries = list(getattr(left, stream))
+        entries = list(getattr(expected, stream))
         for changed in (entries[:-1], [*entries[:-1], (b"1-0", b"{}")]):
-            found = expected | {FEEDS[0]: replace(left, **{stream: tuple(changed)})}
-            assert difference(found, expected).startswith(f"{stream} of first")
-    moved = replace(left, position=replace(left.position, n=left.position.n + 1))
-    assert "n=" in difference(expected | {FEEDS[0]: moved}, expected)
-    assert not difference(dict(expected), expected)
-
-
-def test_finished_histories_are_not_run_again_and_those_that_differed_are(tmp_path):
-    runs, every = [], histories.wanted(3, 1)
-
-    def run(todo):
-        for kind, seed in todo:
-            is_bad = seed == 1 and (kind, seed) not in runs
-            runs.append((kind, seed))
-            yield {
-                "kind": kind, "seed": seed, "mode": "m", "digest": "ab", "faults": {"crash": 2},
-                "error": "differs" if is_bad else "", "seconds": 0.1,
-            }  # fmt: skip
-
-    histories.run_all(histories.left(every, tmp_path), tmp_path, run)
-    assert sorted(runs) == sorted(every)
-    assert histories.left(every, tmp_path) == [("inside", 1)]
-    found = histories.finished(tmp_path)
-    assert "1 that differ: [1]" in "\n".join(histories.summary(found.values()))
-    with (tmp_path / histories.FINISHED).open("a") as file:
-        file.write('{"kind":"inside","se')  # it was killed while it wrote
-    histories.run_all(histories.left(every, tmp_path), tmp_path, run)
-    assert histories.left(every, tmp_path) == []
-    lines = (tmp_path / histories.FINISHED).read_text().splitlines()
-    assert all(json.loads(line)["code"] for line in lines if line.endswith("}"))
+            found = replace(expected, **{stream: tuple(changed)})
+            assert difference(found, expected).startswith(f"{stream}: ")
+    position = expected.position
+    moved = replace(expected, position=replace(position, n=position.n + 1))
+    assert "n=" in difference(moved, expected)
+    assert not difference(expected, expected)

@@ -15,13 +15,13 @@ from workers.broker.store import Store
 
 FEEDS, KINDS, COUNT, PARTS = 50, 5, 400, 8
 STEP = COUNT // PARTS
-LAGGING = {"refit_lag": 10, "replay_budget": 150}
+LAGGING = {"replay_budget": 150}
 OPTIONS = flags_of(SETTINGS | LAGGING | {"lease": 1, "refit_processes": 1, "quiet": True})
 
 
 @pytest.mark.scale
 @pytest.mark.timeout(600)
-def test_fifty_feeds_have_the_digests_of_workers_of_their_own_whatever_happens(tmp_path):
+def test_fifty_feeds_have_the_digests_of_workers_of_their_own_whatever_happens(tmp_path, lagging):
     choose = random.Random(5)
     inputs = [rows(COUNT, seed) for seed in range(KINDS)]
     with ExitStack() as opened:

@@ -13,9 +13,8 @@ from contextlib import ExitStack
 
 import pytest
 from fault_workers import OPTIONS
-from world import Worker, drain, push, rows, session, wait_until
+from world import Worker, push, rows, wait_until
 
-from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.stop import ONE_REQUEST_SECONDS
 
@@ -27,19 +26,6 @@ AT_ONCE = 6
 HANGS = "hangs"
 LATE = "late"
 """Two signals were two, since this machine stood still for half a second between them."""
-
-SOURCES = ("signals-rbf", "signals-linear")
-
-
-@pytest.fixture(scope="module")
-def sources(embedded_url):
-    """Two answered feeds over the same ids."""
-    entries = [[*fields, "id", str(i)] for i, fields in enumerate(rows())]
-    for feed in SOURCES:
-        with Store(embedded_url, feed, block_ms=20) as store:
-            push(store, entries)
-            drain(session(store, batch=64), len(entries))
-    return embedded_url
 
 
 class Answered:
@@ -98,38 +84,22 @@ class HeldBack(Answered):
     options = ("--downstream", "block", "--retain-out", "5")
 
 
-class Combined(Answered):
-    """A combination at its first answers, or idle after them."""
-
-    def begin(self):
-        if self.choose.random() < 0.2:
-            reset(self.store, with_input=True)
-        return "combine", *SOURCES, "--into", self.store.keys.feed, "--batch", "7"
-
-    def check(self):
-        pass
-
-
-KINDS = {"worker": (Answered, HeldBack), "combination": (Combined,)}
-
-
 @pytest.mark.timeout(900)  # a thousand children, each with a start and an end
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [
     pytest.param(24, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.chaos),
 ])  # fmt: skip
 def test_a_signal_at_a_random_moment_stops_a_child_in_order(
-    nursery, sources, feed, tmp_path, told, kind, count
+    nursery, embedded_url, feed, tmp_path, told, count
 ):
     def slot(number):
-        choose = random.Random(f"{SEED} {kind} {number}")
-        made, log = KINDS[kind][number % len(KINDS[kind])], tmp_path / f"{number}.log"
+        choose = random.Random(f"{SEED} {number}")
+        made, log = (Answered, HeldBack)[number % 2], tmp_path / f"{number}.log"
 
         def start(*arguments):
             log.unlink(missing_ok=True)
             return nursery.run(arguments, log, waits_shortly=choose.random() < 0.5)
 
-        with Store(sources, f"{feed}-{number}") as store:
+        with Store(embedded_url, f"{feed}-{number}") as store:
             mine = made(store, start, choose)
             return Counter(mine.turn() for _ in range(number, count, AT_ONCE))
 
@@ -137,17 +107,15 @@ def test_a_signal_at_a_random_moment_stops_a_child_in_order(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ended = sum(pool.map(slot, range(AT_ONCE)), Counter())
     seconds = time.monotonic() - began
-    told(
-        f"{count} signals to a {kind}, seed {SEED}: ended with {dict(ended)} after {seconds:.0f} s"
-    )
+    told(f"{count} signals, seed {SEED}: ended with {dict(ended)} after {seconds:.0f} s")
     assert ended.keys() <= {0, LATE}
     assert ended[0] > 0.8 * count
 
 
 @pytest.mark.timeout(900)  # fifty starts of the whole program
 @pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.chaos)])
-def test_a_signal_at_a_random_moment_stops_the_real_command_in_order(sources, feed, told, count):
-    with Store(sources, feed) as store, ExitStack() as opened:
+def test_a_signal_stops_the_real_command_in_order(embedded_url, feed, told, count):
+    with Store(embedded_url, feed) as store, ExitStack() as opened:
         real = Answered(
             store, lambda *args: opened.enter_context(Worker(*args)), random.Random(SEED)
         )

@@ -23,6 +23,7 @@ from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
 from workers.errors import Unavailable
 from workers.feed.position import START
+from workers.feed.selection import Shard
 from workers.feed.state import Commit
 from workers.feed.state_fields import PendingLabels
 from workers.monitor.metrics import WorkerMetrics
@@ -31,17 +32,14 @@ from workers.monitor.webhook import Webhook
 from workers.monitor.webhook_post import Receiver
 from workers.reading.lag import Lag
 from workers.reading.status import FeedStatus
-from workers.runner.shard import Shard
-from workers.scorer.endpoint import ScorerMetrics
-from workers.scorer.settings import ScorerCounts
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-FOLDERS = ["base", *(f"overlays/{name}" for name in ("small", "production", "shards", "scorers"))]
+FOLDERS = ["base", *(f"overlays/{name}" for name in ("small", "production", "shards", "recorded"))]
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
-OURS = {"worker", "dashboard", "scorer", "archive"}
-SCORERS = KUBERNETES / "overlays/scorers"
+OURS = {"worker", "dashboard", "follow"}
+RECORDED = KUBERNETES / "overlays/recorded"
 
 
 def run(*command, **options):
@@ -144,8 +142,8 @@ def test_a_unit_sets_known_options_and_gives_time_to_stop(unit):
     given = dict(re.findall(r"^(?:Environment=)?(\w+)=(.+)$", text, re.MULTILINE))
     assert all(is_setting(name) for name in re.findall(r"^Environment=(\w+)=", text, re.MULTILINE))
     ends_it = str(Unavailable.exit_code) in given.get("RestartPreventExitStatus", "").split()
-    assert ends_it == (unit.stem in ("online-svm@", "online-svm-scorer@"))
-    if ends_it:
+    assert ends_it == (unit.stem in ("online-svm@", "online-svm-follow@"))
+    if ends_it and unit.stem != "online-svm-follow@":  # which waits for Redis as long as it takes
         assert WorkerSettings(wait_redis=given[f"{PREFIX}WAIT_REDIS"]).wait_redis == 86_400
     if unit.stem == "online-svm@":
         assert float(given["TimeoutStopSec"]) > example().grace
@@ -198,8 +196,8 @@ def test_a_pod_is_confined(folder):
         assert confined["readOnlyRootFilesystem"] is True
         assert confined["allowPrivilegeEscalation"] is False
         assert confined["capabilities"] == {"drop": ["ALL"]}
-        is_job = spec.get("restartPolicy") == "Never"
-        probes = set() if is_job else {"startupProbe", "livenessProbe", "readinessProbe"}
+        has_endpoint = spec.get("restartPolicy") != "Never" and container["name"] != "follow"
+        probes = set() if not has_endpoint else {"startupProbe", "livenessProbe", "readinessProbe"}
         assert probes <= set(container)
         assert container["resources"]["limits"]["memory"]
         names = [variable["name"] for variable in container.get("env", ())]
@@ -231,7 +229,7 @@ def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes(folder):
     assert worker["spec"]["terminationGracePeriodSeconds"] > taken.grace
 
 
-@pytest.mark.parametrize("name", ["small", "production", "scorers"])
+@pytest.mark.parametrize("name", ["small", "production", "recorded"])
 def test_each_secret_that_a_pod_mounts_is_one_that_the_readme_creates(name):
     readme = (DEPLOY / "README.md").read_text()
     created = dict(re.findall(r"create secret generic (\S+) --from-file=(\S+)=secrets/\2", readme))
@@ -262,20 +260,15 @@ def test_the_pods_of_shards_own_each_feed_once_between_them():
         assert sum(shard.owns(feed) for shard in shards) == 1
 
 
-def test_scorers_in_kubernetes_find_states_and_a_drain_leaves_one_at_work():
-    settings = worker_toml(SCORERS)["worker"]
+def test_a_recorded_feed_publishes_states_and_waits_for_its_recording():
+    settings = worker_toml(RECORDED)["worker"]
     assert settings["publish_every"] > 0
     assert settings["downstream"] == "block"
-    spec = of_kind(SCORERS, "Deployment")["online-svm-scorer"]["spec"]
-    budget = of_kind(SCORERS, "PodDisruptionBudget")["online-svm-scorer"]["spec"]
-    assert budget["maxUnavailable"] < spec["replicas"]
-    chosen = budget["selector"]["matchLabels"].items()
-    assert chosen <= spec["template"]["metadata"]["labels"].items()
 
 
 def test_pods_that_ask_redis_are_let_in_there():
     redis = {"app.kubernetes.io/name": "online-svm-redis"}
-    policies = [each["spec"] for each in of_kind(SCORERS, "NetworkPolicy").values()]
+    policies = [each["spec"] for each in of_kind(RECORDED, "NetworkPolicy").values()]
     rules = [
         rule["podSelector"].get("matchLabels", {}).items()
         for policy in policies
@@ -283,14 +276,14 @@ def test_pods_that_ask_redis_are_let_in_there():
         for ingress in policy["ingress"]
         for rule in ingress["from"]
     ]
-    for pod in pods(SCORERS):
+    for pod in pods(RECORDED):
         labels = pod["metadata"]["labels"].items()
         assert redis.items() <= labels or any(rule <= labels for rule in rules), labels
 
 
 def commands_of_deploy():
     """Return image and arguments of each container and unit that runs this program, by its name."""
-    for pod in pods(SCORERS):
+    for pod in pods(RECORDED):
         container = pod["spec"]["containers"][0]
         if container["name"] in OURS or container["image"].startswith("online-svm:"):
             yield f"kubernetes {container['name']}", container["image"], container["args"]
@@ -336,7 +329,7 @@ class _Seen:
             "windowed": {"overall": figures},
             "monitors": {"open": [], "tests": [test]},
         }
-        lag = Lag(0, False, 0.0, PendingLabels(1, 1, 0))
+        lag = Lag(0, False, 0.0, PendingLabels(1, 1, 0, 10**9))
         answer = {"guarantee": "exact"}
         return {
             "f": FeedStatus(feed="f", now=1.0, n=1, epoch=1, lag=lag, report=report, answer=answer)
@@ -344,7 +337,7 @@ class _Seen:
 
 
 def exported():
-    """Return the names of all series that a worker and a scorer export."""
+    """Return the names of all series that a worker exports."""
     registry = CollectorRegistry()
     watch = WorkerWatch()
     metrics = watch.on_feed_added("f")
@@ -352,7 +345,6 @@ def exported():
     metrics.posts.failures["status 500"] = 1
     registry.register(WorkerMetrics(watch, _Seen()))
     metrics.committed(Commit(1, START, START), 0.1)
-    registry.register(ScorerMetrics("f", ScorerCounts(n=1)))
     names = {sample.name for family in registry.collect() for sample in family.samples}
     return {name for name in names if not name.endswith("_created")}  # a worker serves none
 

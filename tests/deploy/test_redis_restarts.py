@@ -13,9 +13,9 @@ from contextlib import contextmanager
 import pytest
 import redis
 import yaml
-from archived_feed import answering, push
 from kustomized import build
 from processes import LIMIT
+from recorded_feed import answering, push
 from shipped_redis import AS_SHIPPED, DEPLOY, PROGRAMS, WITHOUT_RIGHTS, ShippedRedis, content
 from system_tools import tool
 
@@ -24,8 +24,7 @@ from workers.broker.permissions import check, of_webhook, of_worker
 from workers.broker.store import Store
 from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
-from workers.session.preflight import find
-from workers.session.server_checks import NO_FILE, UNSEEN, checks_rights_of_file, durability
+from workers.session.preflight import NO_FILE, UNSEEN, checks_rights_of_file, durability, find
 
 README = DEPLOY / "README.md"
 KEPT_BY = {

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from drifting import CHEAP, inverted
+from drifting import CHEAP_FEED, inverted
 from system_tools import package
 
 package("starlette", "pip install 'online-svm[http]'")
@@ -29,7 +29,7 @@ def post(client, X, labels, name):
 @pytest.fixture
 def gateway(embedded_url):
     """The gateway of the feed `web`, which has a horizon."""
-    flags = flags_of(CHEAP | {"classes": "a,b", "horizon": 60})
+    flags = flags_of(CHEAP_FEED | {"classes": "a,b", "horizon": 60})
     with (
         Worker("worker", "web", "--redis", embedded_url, *flags),
         serving(embedded_url, "web") as client,

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 import online_svm
-from online_svm.predictor.combiner import CombinerConfig
-from online_svm.rejections import SENTENCES_OF_4
+from online_svm.predictor.protocol import ProtocolConfig
 from scripts import make_settings_docs
 from workers import errors
 from workers.cli.app import COMMANDS, application
@@ -172,7 +171,7 @@ def test_each_exit_code_has_a_line():
 PROSE = {"authors", "bench", "below", "feed", "in", "needs", "says", "with"}
 """Words that follow the name of the project in sentences; `bench` was a command once."""
 
-SETTINGS = {*WorkerSettings.model_fields, *CombinerConfig.model_fields}
+SETTINGS = {*WorkerSettings.model_fields, *ProtocolConfig.model_fields}
 
 AFTER_SET = {"a", "aside", "by", "had", "has", "of", "one", "shrank", "that", "the", "to"}
 """Words after `set` in sentences."""
@@ -181,10 +180,11 @@ OF_OTHERS = {"maxmemory", "--no-", "--head", "--num-cpus", "--card", "--ink", "-
 """A setting of Redis, the beginning of a switch, options of Ray, colours of the page."""
 
 NO_SETTINGS = {
-    "binary_data", "cb_obj", "config_hash", "default_rng", "download_data", "false_alarm",
-    "inverse_pignistic", "is_right", "log_wealth", "max_steps", "n_bins", "n_classes", "n_features",
-    "n_splits", "online_svm", "partial_fit", "sample_weight", "score_version",
-    "set_data_from_numpy", "taxonomy_bins", "true_label",
+    "binary_data", "cb_obj", "classes_", "config_hash", "decision_function",
+    "decision_function_shape", "default_rng", "download_data", "false_alarm", "from_prefit",
+    "inverse_pignistic", "is_right", "log_wealth", "max_steps", "n_bins", "n_classes",
+    "n_features", "n_splits", "online_svm", "partial_fit", "predict_proba", "sample_weight",
+    "score_version", "set_data_from_numpy", "taxonomy_bins", "true_label",
 }  # fmt: skip
 """Names with an underscore: parameters and attributes of the library and of others, columns."""
 
@@ -202,6 +202,10 @@ def test_each_text_names_commands_that_there_are():
     assert wrong == []
 
 
+SQL = re.compile(r"\s*(SELECT|INSERT|DELETE|UPDATE|CREATE|PRAGMA|AND) ")
+"""Statements name tables and columns."""
+
+
 def text_of(node):
     if isinstance(node, ast.JoinedStr):
         return "".join(text_of(part) or " " for part in node.values)
@@ -210,10 +214,7 @@ def text_of(node):
 
 @pytest.fixture(scope="module")
 def messages():
-    """Texts of the code with a blank in them that are no docstrings; a blank for each value put in.
-
-    Feeds of semantics 4 store sentences that named `horizon_in`; they are bytes, and no messages.
-    """
+    """Texts with a blank that are no docstrings; a blank for each value put in."""
     found = []
     for package in ("online_svm", "workers"):
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -224,7 +225,7 @@ def messages():
                     passed |= set(map(id, node.values))
             found += [text_of(node) for node in nodes if id(node) not in passed]
     assert len(found) > 1000
-    return [text for text in found if " " in text and text not in SENTENCES_OF_4.values()]
+    return [text for text in found if " " in text and not SQL.match(text)]
 
 
 def options(command):
@@ -286,3 +287,19 @@ def test_the_citation_has_what_its_format_requires_and_agrees_with_the_package()
     assert found["abstract"].rstrip(".") == project["description"].rstrip(".")
     first = found["authors"][0]["name"]
     assert f"Copyright (c) 2026, {first}\n" in read("LICENSE")
+
+
+SAID_BY = ("README.md", "SECURITY.md", "deploy/README.md", "docs/*.md", "docs/how-to/*.md")
+"""Pages that say when to choose a setting."""
+ONLY_NAMED = {"settings.md", "messages.md", "http.md", "glossary.md", "errors.md"}
+
+
+def test_a_page_says_when_to_choose_each_setting():
+    pages = [page for pattern in SAID_BY for page in ROOT.glob(pattern)]
+    text = "\n".join(page.read_text("utf-8") for page in pages if page.name not in ONLY_NAMED)
+    named = {
+        name
+        for name in WorkerSettings.model_fields
+        if re.search(rf"`{name}\b|--{name.replace('_', '-')}\b|_{name.upper()}\b", text)
+    }
+    assert set(WorkerSettings.model_fields) - named == {"semantics"}

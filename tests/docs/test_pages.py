@@ -4,10 +4,13 @@ A page is typed in an empty folder, with an embedded Redis of its own. Shell blo
 Python blocks in one namespace; `toml` and `json` must parse. A command that stays at work does so
 in the background until the page ends, or until a line `# Ctrl-C`. Before a fence may stand
 `<!-- not run: REASON -->`, `<!-- run by: TEST -->`, `<!-- file: NAME -->` (the reader saves it), or
-`<!-- printed by: COMMAND -->` (a command before it printed these words, with any numbers).
+`<!-- printed by: COMMAND -->` (a command before it printed these lines, with these numbers). What a
+comment behind a `print` of Python says begins with what that printed, or has all its numbers.
 """
 
 import csv
+import difflib
+import io
 import json
 import os
 import random
@@ -16,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +31,7 @@ from world import wait_until
 from workers.broker import embedded
 from workers.broker.store import Store
 
-STAY = re.compile(r"online-svm (worker|gateway|dashboard|scorer) |.* --follow\b")
+STAY = re.compile(r"online-svm (worker|gateway|dashboard) |.* --follow\b")
 """Commands that end when somebody ends them."""
 
 STOP = re.compile(r"# Ctrl-C\b|online-svm redis stop")
@@ -77,8 +80,30 @@ def commands(text):
 
 
 def words(line):
-    """Return the words of a line, without its numbers."""
-    return re.sub(r"[+-]?[\d.,]*\d", "#", " ".join(line.split()))
+    """Return a line with single blanks."""
+    return " ".join(line.split())
+
+
+def missing(shown, printed):
+    """Return the lines of a page that no command printed, each with the most similar one."""
+    lines = [*map(words, shown.splitlines())]
+    return {
+        line: difflib.get_close_matches(line, printed, 1, 0.5)
+        for line in lines if line not in printed
+    }  # fmt: skip
+
+
+def numbers(text):
+    """Return the numbers of a text: a decimal without a digit behind its point is whole."""
+    return re.findall(r"-?\d+(?:\.\d+)?", text)
+
+
+def promised(text):
+    """Return what the comments of a block say that its prints print, in order."""
+    return [
+        said for line in text.splitlines()
+        if line.lstrip().startswith("print(") and numbers(said := line.partition("  # ")[2])
+    ]  # fmt: skip
 
 
 def need(page):
@@ -86,7 +111,7 @@ def need(page):
     run = "".join(block.text for block in page if block.is_run)
     if "online-svm gateway" in run:
         package("uvicorn", "pip install 'online-svm[http]'")
-    if "--to " in run:
+    if ".parquet" in run:
         package("pyarrow", "pip install 'online-svm[archive]'")
     if "curl " in run:
         tool("curl", "curl")
@@ -124,12 +149,16 @@ class Reader:
         if block.mark == "file":
             (self._folder / block.reason).write_text(block.text, "utf-8")
         elif block.mark == "printed by":
-            assert {*map(words, block.text.splitlines())} <= self._printed
+            assert not missing(block.text, self._printed)
         elif block.language in SHELL:
             for line in commands(self._own(block.text)):
                 self._enter(line)
         else:
-            exec(compile(self._own(block.text), "<page>", "exec"), self._names)  # our own page
+            out = io.StringIO()
+            with redirect_stdout(out):
+                exec(compile(self._own(block.text), "<page>", "exec"), self._names)  # our own page
+            said = [number for each in promised(block.text) for number in numbers(each)]
+            assert said == numbers(out.getvalue())[: len(said)], out.getvalue()
 
     def _own(self, text):
         """Put the server and the port of this run in the place of those that the page prints."""
@@ -275,3 +304,18 @@ def test_every_block_is_typed_or_parses_or_says_why_not(name):
 
 def test_most_pages_have_something_to_type():
     assert len(TYPED) > 5
+
+
+def test_another_number_is_another_line():
+    printed = {"right 0.915 of [0.365, 0.809]", "3 rows"}
+    assert not missing("  right 0.915 of  [0.365, 0.809]\n3 rows\n", printed)
+    assert [*missing("right 0.915 of [0.420, 0.809]\n", printed).values()] == [
+        ["right 0.915 of [0.365, 0.809]"]
+    ]
+
+
+def test_the_numbers_behind_a_print_are_compared(tmp_path):
+    with Reader(tmp_path) as reader:
+        reader.type(Block("python", "print(0, 1.18)  # from 0 to 1.18\n"))
+        with pytest.raises(AssertionError):
+            reader.type(Block("python", "print(1.18)  # 1.19 at most\n"))

@@ -28,7 +28,7 @@ def computed(plan):
     data = plan.examples()
     classes = tuple(sorted({row.y for row in data}))
     predictor = OnlinePredictor(PredictorConfig(classes=classes, metrics_every=METRICS_EVERY))
-    X = np.array([list(row.x.values()) for row in data], dtype=np.float64)
+    X = np.array([row.x for row in data], dtype=np.float64)
     made = predictor.step_many(X, [row.y for row in data])
     return [report for report in made if isinstance(report, ValidityReport)]
 

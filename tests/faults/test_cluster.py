@@ -6,7 +6,7 @@ import redis
 from workers.broker.client import translated
 from workers.errors import RedisUnsuitable
 
-SETTINGS = ["--classes", "true,false", "--refit-lag", "0"]
+SETTINGS = ["--classes", "true,false"]
 
 
 @pytest.fixture

@@ -7,17 +7,12 @@ import pytest
 import structlog
 from session_steps import answer_batch
 from shipped_redis import PROGRAMS
-from world import CONFIG, World, drain, rows
+from world import World, drain, rows
 
 from workers.admin.verify import verify
 from workers.broker import embedded
-from workers.broker.large_replies import BatchSize
 from workers.broker.store import Store
-from workers.config.settings import Limits
-from workers.errors import InputLost, ReadCut, ReadTooLarge, ReplyNotGiven, Unavailable, exit_code
-from workers.feed.pinned_config import pinned_config
-from workers.feed.position import START
-from workers.session import snapshots
+from workers.errors import InputLost, ReadCut, ReplyNotGiven, Unavailable, exit_code
 
 ACL = Path(__file__).parents[2] / "deploy" / "redis" / "users.acl"
 COUNT = 120
@@ -87,19 +82,6 @@ def test_a_replay_and_a_command_that_does_not_wait_get_on_as_well(limited):
     limited.session(impatient)  # replays from the start
 
 
-def test_after_a_cut_more_is_asked_for_only_after_many_reads():
-    size = BatchSize(8, 1 << 20)
-    size.halve(ReadCut("cut"))
-    reads = 0
-    while size.count < 8:
-        size.first_of([(b"%d-0" % i, [b"x", b"[1]"]) for i in range(size.count)])
-        reads += 1
-    assert reads == 256
-    size.halve(ReadTooLarge("large"))
-    size.first_of([(b"%d-0" % i, [b"x", b"[1]"]) for i in range(size.count)])
-    assert size.count == 8
-
-
 @pytest.fixture
 def stuck(request):
     """A feed of which Redis gives all entries but the sixth, of 4 MB."""
@@ -162,22 +144,6 @@ def test_an_entry_that_the_network_breaks_again_and_again_is_tried_again(stuck):
     stuck.store.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
     for entry in (b"5-0", b"0-0", b"11-0"):
         stuck.store.check_entry_is_deliverable(ReadCut("cut"), stuck.store.keys.input, entry, 1)
-
-
-@pytest.mark.parametrize("kind", ["oldest", "system"])  # Valkey gives a string of any length
-def test_a_snapshot_part_that_redis_cuts_is_read_in_pieces(kind):
-    body = bytes(range(256)) * (3 << 12)  # 3 MiB
-    with embedded.temporary(PROGRAMS[kind]()) as server, Store(server.url, "f") as store:
-        state = store.fence("tester", pinned_config(CONFIG, Limits()))
-        agreed = state.pinned.config_hash
-        pointer, data = snapshots.encode("f", agreed, START, body)
-        store.finish_snapshot(store.put_snapshot(pointer, data))
-        store.call("CONFIG", "SET", "client-output-buffer-limit", "normal 300000 0 0")
-        with structlog.testing.capture_logs() as told:
-            assert snapshots.read(store, pointer, agreed).body == body
-        assert any("in pieces" in line["event"] for line in told)
-        store.call("DEL", *pointer.keys(store.keys))
-        assert store.get_snapshot(pointer) is None
 
 
 def test_every_retry_says_why(own_redis):

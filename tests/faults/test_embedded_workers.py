@@ -58,3 +58,18 @@ def test_a_feed_goes_on_when_another_server_follows_the_one_that_was_killed(
         assert "valkey_version" in world.store.server()
         world.answer(COUNT)
         assert world.outcome() == expected
+
+
+def test_a_worker_whose_server_is_killed_starts_it_again_and_goes_on(home, expected):
+    environment, place = os.environ | {"XDG_STATE_HOME": str(home)}, home / "online-svm"
+    with Worker("worker", "f", "--quiet", *flags_of(SETTINGS), env=environment) as worker:
+        wait_until(lambda: embedded.running(place) is not None)
+        with World(embedded.running(place).url, "f", retry_timeout=30.0) as world:
+            world.store.call("CONFIG", "SET", "appendfsync", "always")
+            world.push(COUNT // 2)
+            worker.wait_for(world.store, COUNT // 2)
+            os.kill(server_pid(place), signal.SIGKILL)
+            world.push(COUNT // 2)
+            worker.wait_for(world.store, COUNT)
+            assert world.outcome() == expected
+        assert "it is started again" in worker.stopped()

@@ -167,10 +167,7 @@ def test_processes_of_a_backtest_work(hostile):
 @pytest.mark.timeout(300)
 def test_the_demonstration_works(hostile, tmp_path):
     picture = tmp_path / "curves.png"
-    quiet = hostile.options["env"] | {"DISPLAY": "", "WAYLAND_DISPLAY": ""}
-    command = (hostile.program, "demo", "--picture", picture, "--speed", "20", "--page")
-    with hostile.begin(*command, stdin=PIPE, stdout=PIPE, env=quiet, text=True) as demo:
-        said = demo.communicate("\n", timeout=240)[0]
+    said = hostile.run(hostile.program, "demo", "--picture", picture, "--speed", "20", seconds=240)
     assert "2,400 examples answered" in said
     assert picture.exists()
 
@@ -194,7 +191,7 @@ def test_a_fleet_works(own_redis, feed, hostile, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [
-    ("gateway", "--requests", "100"),
+    ("worker", "--figure", "gateway", "--requests", "100"),
     ("quality", "--streams", "phishing", "--rows", "rolling LR", "--shuffles", "2",
      "--examples", "500"),
 ], ids=["processes", "parallel"])  # fmt: skip

@@ -7,10 +7,9 @@ from session_steps import advance, answer_batch
 from structlog.testing import capture_logs
 from world import CONFIG, World, drain, push, restore, rows, saved
 
-from workers.admin.backup import backup_of
-from workers.admin.restore import restore as put_back
 from workers.errors import InputLost
 from workers.feed.pinned_config import pinned_config
+from workers.recording.restore import RestorePoint, put_back
 
 ANSWERED, COUNT = 50, 100
 
@@ -113,23 +112,6 @@ def test_a_stream_that_ends_before_the_cursor_is_a_loss_on_any_redis(
         advance(running or world.session())
 
 
-@pytest.mark.parametrize("earlier", [0, 5])
-def test_an_input_that_ends_before_the_cursor_has_a_remedy(half, earlier):
-    delete(half)
-    push(half.store, rows()[:earlier])
-    with pytest.raises(InputLost, match="ends before 50-0") as lost:
-        half.session()
-    follow(lost.value, half.store)
-    push(half.store, rows()[:10], 101)
-    running = half.session()
-    drain(running, ANSWERED + 10)
-    running.snapshot()
-    delete(half)
-    push(half.store, rows()[:10], 201)
-    with pytest.raises(InputLost):
-        half.session()
-
-
 def test_a_stream_that_was_put_back_is_no_loss(half):
     rename(half)
     with pytest.raises(InputLost):
@@ -199,9 +181,9 @@ def never_counted(half, old, new):
 
 def restored(half, old, new):
     """From a backup, whatever became of its input."""
-    backup = backup_of(half.store)
+    point = RestorePoint.of(half.store)
     FAULTS["deleted and begun anew"][0](half)
-    put_back(half.store, backup, overwrite=True)
+    put_back(half.store, point, overwrite=True)
     return half
 
 

@@ -20,7 +20,7 @@ from workers.reading.status import read_status
 from workers.session.flow_control import InputReader
 
 MIB = 1 << 20
-SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch", "64"]
+SETTINGS = ["--classes", "a,b", "--batch", "64"]
 
 
 def filled(unit, size, before=b"[", after=b"0]"):

@@ -18,7 +18,6 @@ from workers.push.sources import Row
 from workers.reading.status import read_status
 from workers.session import preflight
 from workers.session.flow_control import ConsumerBackpressure
-from workers.session.join.sources import Source
 
 MOST = 2**64 - 1
 COUNT = 60
@@ -111,14 +110,3 @@ def test_a_push_to_an_ended_stream_says_so(edge):
         push([Row([1.0, 2.0, 3.0], "a")], edge.url, edge.feed)
     with pytest.raises(EndOfStream, match="online-svm reset"):
         edge.store.call("XADD", edge.store.keys.input, "*", "x", "[1]")
-
-
-def test_a_combination_reads_an_ended_source_to_its_end(edge):
-    edge.answer(COUNT)
-    source = Source(edge.store)
-    answers = source.read(b"0-0", 0, COUNT)
-    while len(answers) < COUNT:
-        more = source.read(answers[-1].entry, len(answers), COUNT)
-        assert more
-        answers += more
-    assert source.read(answers[-1].entry, COUNT, COUNT) == []

@@ -101,7 +101,7 @@ def test_what_waits_for_a_consumer_is_not_trimmed_by_a_later_start(begun):
 
 def test_a_backup_takes_along_what_is_kept(keeping, tmp_path):
     file = tmp_path / "backup"
-    assert keeping.run("backup", keeping.feed, "--out", str(file))[0] == 0
+    assert keeping.run("backup", keeping.feed, str(file))[0] == 0
     keys = [key for key in keeping.store.types() if key != keeping.store.keys.input]
     keeping.store.call("DEL", *keys, *keeping.store.snapshot_keys())
     assert keeping.run("restore", keeping.feed, str(file))[0] == 0

@@ -17,7 +17,6 @@ from workers.errors import PositionMoved, Stopped
 from workers.stop import Stop
 
 GRACE = 4.0
-LAG = {"refit_lag": 15}
 
 
 @pytest.fixture
@@ -26,9 +25,6 @@ def filled(embedded_url, feed, request):
     with World(embedded_url, feed, **getattr(request, "param", {})) as world:
         world.push()
         yield world
-
-
-lagging = pytest.mark.parametrize("filled", [LAG], indirect=True, ids=["lagging"])
 
 
 def start(world, *options):
@@ -74,8 +70,7 @@ def test_a_stop_in_a_replay_leaves_everything_as_it_was(filled):
 
 
 @pytest.mark.slow
-@lagging
-def test_a_stop_while_a_refit_hangs_ends_in_time_and_changes_no_byte(filled):
+def test_a_stop_while_a_refit_hangs_ends_in_time_and_changes_no_byte(lagging, filled):
     worker = start(filled, "--batch", "1")
     filled.wait_for(30)
     os.kill(refit_process_of(worker), signal.SIGSTOP)
@@ -93,7 +88,7 @@ def waits(world):
     return world.seq == reached
 
 
-HARDEST = {"window": 1040, "refit_every": 1040, "refit_lag": 0, "committee": "single", "C": 1e6}
+HARDEST = {"window": 1040, "refit_every": 1040, "committee": "single", "C": 1e6}
 """The largest penalty. Where labels are noise, the solver stops after ten million steps."""
 
 
@@ -124,8 +119,7 @@ class Slow(InlineRefits):
         return super().result()
 
 
-@lagging
-def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(filled):
+def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(lagging, filled):
     filled.answer(refits=Slow(filled.settings.predictor))
     filled.check()
 

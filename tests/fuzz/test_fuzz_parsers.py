@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import pack, unpack
 from online_svm.stream.input_batch import Example
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.leases import Holder

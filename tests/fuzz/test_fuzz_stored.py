@@ -8,15 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 from fuzzing import FACTOR, fuzz
-from history_modes import TARGET, Mode
-from history_parts import Combination, uninterrupted
 from hypothesis import given
 from hypothesis import strategies as st
 from session_steps import advance
 from world import CONFIG, World, drain, outcome, payloads, rows, session
 
 from workers.admin.verify import verify
-from workers.broker import embedded
 from workers.broker.leases import is_held
 from workers.broker.store import Store
 from workers.config.settings import Limits
@@ -58,7 +55,7 @@ values = st.one_of(
 )  # fmt: skip
 FIELDS = [
     "format", "epoch", "writer", "cursor", "seq", "n", "digest", "snapshot", "previous", "config",
-    "config_hash", "marks", "gone", "added", "run_id", "joined", "combiner",
+    "config_hash", "marks", "gone", "added", "run_id",
     "keeps", "written", "marks_out", "marks_met", "marks_alarms", "marks_dlq", "pending",
     "retention",
 ]  # fmt: skip
@@ -119,43 +116,9 @@ def test_a_damaged_state_is_named_in_one_line_and_changes_no_answer(worked, chan
         assert after.get(b"run_id") in (before.get(b"run_id"), worked.server()["run_id"].encode())
 
 
-@pytest.fixture(scope="module")
-def combined():
-    """The written feed of a combination of two, on a server of its own."""
-    with embedded.temporary() as server:
-        uninterrupted(Mode("psvm-interleaved", frozenset({"combine"})), 0, COUNT, server.url)
-        with Store(server.url, TARGET) as store:
-            yield store
-
-
-@pytest.mark.parametrize("kind", ["worked", "combined"])
-def test_every_field_that_a_feed_or_a_combination_stores_is_fuzzed(kind, request):
-    store = request.getfixturevalue(kind)
-    stored = store.call("HGETALL", store.keys.state)
+def test_every_field_that_a_feed_stores_is_fuzzed(worked):
+    stored = worked.call("HGETALL", worked.keys.state)
     assert {name.decode() for name in stored[::2]} <= set(FIELDS)
-
-
-places = st.one_of(st.sampled_from([0, COUNT, -1, 2**63, 1e999, 1.5, None, True]), st.text())
-cursors = st.one_of(st.sampled_from([*IDS, 5, None, []]), st.text(max_size=5))
-marks = st.one_of(st.tuples(cursors, places, st.lists(places, max_size=3)), st.integers())
-joined = st.fixed_dictionaries(
-    {"marks": st.lists(marks, max_size=3) | st.none()}, optional={"letters": places, "x": places}
-).map(lambda value: json.dumps(value).encode())
-
-
-@fuzz(60)
-@given(st.dictionaries(st.sampled_from([*FIELDS, "joined"]), st.none() | values | joined,
-                       min_size=1, max_size=2))  # fmt: skip
-def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(combined, changed):
-    def go_on():
-        combination = Combination(combined.url, batch=10)
-        try:
-            combination.advance()
-        finally:
-            combination.abandon()
-
-    with damaged(combined, changed):
-        run(go_on)
 
 
 @fuzz(60)
@@ -229,6 +192,3 @@ def test_entries_under_any_ids_are_answered_and_replayed(embedded_url, found, is
             assert verify(store).is_identical
         finally:
             store.call("DEL", *store.call("KEYS", "osvm:{ids}:*"), "none")
-
-
-# A name with a NUL is refused, in whatever order.

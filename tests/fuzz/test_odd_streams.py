@@ -9,7 +9,7 @@ from pure_replay import replayed
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.storage.container import unpack
+from online_svm.storage.state import unpack
 
 
 def answers(config, examples, batch=256):
@@ -61,8 +61,7 @@ STREAMS = {
 
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("machine", [
-    {"kernel": "rbf"}, {"kernel": "linear"}, {"kernel": "poly"},
-    {"kernel": "poly", "scale": "none", "gamma": 1.0},
+    {"kernel": "rbf"}, {"kernel": "linear"},
 ], ids=str)  # fmt: skip
 def test_an_odd_stream_gets_defined_answers(name, machine):
     options, examples = STREAMS[name]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from river import datasets, naive_bayes
 from river.checks import yield_checks
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -67,14 +66,6 @@ def test_answers_are_those_of_the_predictor_fed_the_same_pairs():
     assert np.array_equal(before[0], found[0])
 
 
-def test_scores_of_all_classes_equal_scores_of_the_second():
-    scores, labels = pairs()
-    both = np.column_stack((1.0 - scores, scores))
-    one, two = (OnlineCalibrator().partial_fit(s, labels) for s in (scores, both))
-    assert np.array_equal(one.predict_proba(scores), two.predict_proba(both))
-    assert np.array_equal(one.predict_interval(scores), two.predict_interval(both))
-
-
 def test_update_one_learns_what_partial_fit_learns():
     scores, labels = pairs(60)
     whole = OnlineCalibrator().partial_fit(scores, labels)
@@ -104,17 +95,6 @@ def test_three_classes_take_one_margin_each():
     assert found.shape == (600, 3)
     assert np.allclose(found.sum(axis=1), 1.0)
     assert (model.predict(margins) == labels).mean() > 0.75
-
-
-def test_a_fitted_model_is_kept_and_its_later_scores_are_calibrated():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(900, 2))
-    y = X[:, 0] + rng.normal(size=900) > 0.0
-    fitted = LogisticRegression().fit(X[:300], y[:300])
-    model = OnlineCalibrator.from_prefit(fitted).partial_fit(X[300:], y[300:])
-    alone = OnlineCalibrator().partial_fit(fitted.predict_proba(X[300:]), y[300:])
-    assert np.array_equal(model.predict_proba(X), alone.predict_proba(fitted.predict_proba(X)))
-    assert np.array_equal(clone(model).estimator.coef_, fitted.coef_)
 
 
 def test_a_copy_continues_with_the_same_answers():

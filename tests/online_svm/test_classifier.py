@@ -15,7 +15,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 from system_tools import package
 
-from online_svm import Example, OnlineClassifier, OnlinePredictor, PredictorConfig
+from online_svm import (
+    Example,
+    InductiveVennClassifier,
+    OnlineClassifier,
+    OnlinePredictor,
+    OnlineSVC,
+    PredictorConfig,
+)
 from online_svm.errors import InvalidConfig, InvalidExample, InvalidInput
 from online_svm.stream.split import shuffled
 
@@ -224,13 +231,6 @@ def test_fit_shuffles_by_its_seed_and_partial_fit_never_does():
     assert named[0].predict_proba(frame).tolist() == named[1].predict_proba(frame).tolist()
 
 
-def test_the_order_of_fit_is_saved(tmp_path):
-    X, y = blobs(80)
-    for order in ("given", "shuffled"):
-        OnlineClassifier(**QUICK, order=order).fit(X, y).save(tmp_path / order)
-        assert OnlineClassifier.load(tmp_path / order).order == order
-
-
 def test_missing_values_are_refused_with_the_parameter_that_takes_them():
     X, y = blobs(80)
     holed = np.where(X > 1.5, np.nan, X)
@@ -263,3 +263,61 @@ def test_weights_of_rows_and_sparse_rows_are_refused_in_one_sentence():
 def test_an_array_with_text_is_refused_with_the_way_on():
     with pytest.raises(InvalidInput, match=r"'a'; give rows with text .* as a data frame"):
         OnlineClassifier().fit([["a", 1], ["b", 2]], [True, False])
+
+
+FORMS = pd.DataFrame({"v": [0.1, 0.9, 0.5] * 20, "u": ["x", "y", "x"] * 20})
+ANSWERS = np.array(["no", "yes", "no"] * 20)
+
+
+def lazy_frame():
+    return package("polars", "pip install polars").from_pandas(FORMS).lazy()
+
+
+def columns_of_one_name():
+    arrow = package("pyarrow", "pip install 'online-svm[archive]'")
+    return arrow.table([FORMS["v"], FORMS["v"]], names=["v", "v"])
+
+
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineSVC, InductiveVennClassifier])
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        (lazy_frame, r"give X\.collect\(\)"),
+        (FORMS.to_dict("records"), r"pandas\.DataFrame\(X\)"),
+        (FORMS.to_dict("list"), r"pandas\.DataFrame\(X\)"),
+        (np.array(FORMS.to_dict("records")), r"pandas\.DataFrame\(X\)"),
+        (FORMS.set_axis(["v", "v"], axis=1), "two columns have the name 'v'"),
+        (columns_of_one_name, "two columns have the name 'v'"),
+        (iter(FORMS["v"]), r"give list\(X\)"),
+    ],
+)
+def test_rows_in_other_forms_are_refused_with_one_that_is_taken(kind, form, says):
+    X = form() if callable(form) else form
+    with pytest.raises(InvalidInput, match=says):
+        kind().fit(X, ANSWERS)
+    fitted = kind().fit(FORMS[["v"]], ANSWERS)
+    with pytest.raises(InvalidInput, match=says):
+        fitted.predict(X)
+
+
+@pytest.mark.parametrize("X", [FORMS, FORMS[["v"]].to_numpy()])
+def test_contributions_are_what_a_usual_value_changes(X):
+    model = OnlineClassifier(committee="single").fit(X, ANSWERS)
+    rows = X.head(3) if isinstance(X, pd.DataFrame) else X[:3]
+    found, p = model.contributions(rows), model.predict_proba(rows)
+    assert len(found) == 3
+    for i, effects in enumerate(found):
+        assert [one.name for one in effects] in (["v", "u"], ["u", "v"], ["v"], ["0"])
+        assert [abs(one.effect) for one in effects] == sorted(
+            (abs(one.effect) for one in effects), reverse=True
+        )
+        for one in effects:
+            if one.typical is None:
+                continue
+            changed = rows.copy()
+            if isinstance(changed, pd.DataFrame):
+                changed.loc[changed.index[i], one.name] = one.typical
+            else:
+                changed[i, one.feature] = one.typical
+            label = p[i].argmax()
+            assert one.effect == p[i, label] - model.predict_proba(changed)[i, label]

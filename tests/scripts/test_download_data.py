@@ -2,6 +2,8 @@
 
 import gzip
 import hashlib
+import tarfile
+import zipfile
 
 import pytest
 
@@ -59,6 +61,30 @@ def test_an_unknown_name_is_refused(tmp_path, capsys):
         script.main(["--out", str(tmp_path), "iris"])
     assert ended.value.code == 2
     assert "unknown: iris" in capsys.readouterr().err
+
+
+def packaged(name, content):
+    sha256 = hashlib.sha256(content).hexdigest()
+    return script.PackagedFile(name, "none-such==1.0", "0" * 64, "inside", sha256)
+
+
+def test_a_file_of_a_package_is_kept_byte_by_byte(mirror, tmp_path, capsys):
+    (mirror / "a").write_bytes(b"1\r\n2")
+    files = [packaged("a", b"1\r\n2")]
+    assert script.download(files, tmp_path / "out", mirror.as_uri()) == 0
+    assert (tmp_path / "out" / "a").read_bytes() == b"1\r\n2"
+    assert script.download(files, tmp_path / "out") == 0
+    assert "a: checked" in capsys.readouterr().out
+
+
+def test_a_file_is_read_out_of_a_wheel_and_of_a_source_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "one.whl", "w") as wheel:
+        wheel.writestr("inside/a", b"of the wheel")
+    (tmp_path / "a").write_bytes(b"of the archive")
+    with tarfile.open(tmp_path / "one.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a", "inside/a")
+    assert script.member(tmp_path / "one.whl", "inside/a") == b"of the wheel"
+    assert script.member(tmp_path / "one.tar.gz", "inside/a") == b"of the archive"
 
 
 def test_every_listed_file_is_used_and_has_a_public_home():

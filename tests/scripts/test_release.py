@@ -60,7 +60,6 @@ def naming(path):
         (using("_PyDict_SetItem_KnownHash"), (), "not of the stable ABI: .*_PyDict_SetItem_Known"),
         (LATER, (), r"glibc: \[\(2, 36\)\]"),
         (naming("/home/builds/smo.c"), (), r"paths: \[b.+builds"),
-        (naming(r"C:\\\\builds"), (), r"paths: \[b.+builds"),
         ("", THREADS, r"libraries: \['libpthread.so.0'\]"),
         (MORE, (), r"symbols: .*more"),
         ("", ("-DPyModuleDef_Init=other",), "uses Python: False"),

@@ -10,7 +10,6 @@ SETTINGS = {
     "classes": "true,false",
     "window": "200",
     "refit_every": "50",
-    "refit_lag": "0",
     "metrics_every": "40",
 }
 FLAGS = flags_of(SETTINGS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from online_svm.config import PredictorConfig
+from online_svm.predictor.protocol import ProtocolConfig
 
 CHEAP = {
     "classes": ("a", "b"), "committee": "single", "taxonomy": "class", "window": 400,
@@ -11,9 +11,12 @@ CHEAP = {
 }  # fmt: skip
 """Settings of a predictor that answers thousands of examples in a second."""
 
+CHEAP_FEED = {name: value for name, value in CHEAP.items() if name != "refit_lag"}
+"""The same of a feed, whose lag is no setting."""
+
 
 def cheap(**changes):
-    return PredictorConfig.model_validate(CHEAP | changes)
+    return ProtocolConfig.model_validate(CHEAP | changes)
 
 
 def inverted(count, first, last, seed=0):

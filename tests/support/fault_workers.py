@@ -1,6 +1,6 @@
 """Workers that start in milliseconds: forked from a server that has imported everything.
 
-A child runs the same `online-svm worker` or `online-svm combine` as the command does.
+A child runs the same `online-svm worker` as the command does.
 """
 
 import itertools
@@ -16,11 +16,13 @@ from unittest.mock import patch
 
 from world import SETTINGS, flags_of, wait_until
 
+from online_svm import config
+
 OPTIONS = [*flags_of(SETTINGS), "--quiet"]
 
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload([
-    "fault_workers", "history_faults", "workers.cli.combine", "workers.cli.worker",
+    "fault_workers", "history_faults", "workers.cli.worker",
     "workers.refit.child", "workers.runner.feed_supervisor",
 ])  # fmt: skip
 _lock = threading.Lock()
@@ -129,7 +131,7 @@ class Nursery:
 
     def run(self, args, log=None, failpoint=None, waits_shortly=False, timeout=None):
         log, home = str(log or self.log), os.environ["XDG_STATE_HOME"]
-        order = (args, log, home, failpoint, waits_shortly, timeout)
+        order = (args, log, home, failpoint, waits_shortly, timeout, config.EARLY_UNTIL)
         self._workers.append(Forked(_become_worker, *order, log=log))
         return self._workers[-1]
 
@@ -151,7 +153,7 @@ class Nursery:
             worker.kill()
 
 
-def _become_worker(args, log, state_home, failpoint, waits_shortly, timeout):
+def _become_worker(args, log, state_home, failpoint, waits_shortly, timeout, early_until):
     from workers.broker import failpoints
     from workers.cli import app as cli
 
@@ -161,6 +163,7 @@ def _become_worker(args, log, state_home, failpoint, waits_shortly, timeout):
     log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    config.EARLY_UNTIL = early_until
     if failpoint:
         failpoints.chosen = failpoints.Failpoint(failpoint)
     if args[0] == "worker":

@@ -14,13 +14,12 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from history_modes import FEEDS, JOIN_WINDOW, RETAINED, SECOND, TARGET, entries_of
-from history_parts import Combination, Consumer, Worker, fenced, found_in
+from history_modes import FEED, RETAINED, rows
+from history_parts import Consumer, Worker, fenced, found_in
 from session_steps import advance, answer_batch
 from world import flags_of, push, seq_of
 
 from workers.broker.store import Store
-from workers.config.settings import WorkerSettings
 from workers.errors import WorkerError
 from workers.session.session import Session
 
@@ -30,7 +29,7 @@ REFIT = 4.0
 LEASE, REPLY, PAUSE = "0.5", 1.0, 0.03
 """Of whole processes: seconds of a lease, for one reply, and between two looks."""
 
-OK, UNAVAILABLE, FENCED, KILLED = 0, 2, 3, -signal.SIGKILL
+OK, FENCED, KILLED = 0, 3, -signal.SIGKILL
 
 FAULTS = (
     "kill_redis", "freeze_redis", "cut_a_reply", "cut_every_line", "lose_everything_for_a_moment",
@@ -59,12 +58,9 @@ class History:
     def __init__(self, seed, mode, server, proxy, count):
         self.mode, self.faults = mode, Counter()
         self._choose, self._server, self._proxy = random.Random(seed), server, proxy
-        self._entries = entries_of(mode, seed, count)
-        self._pushed = dict.fromkeys(self._entries, 0)
+        self._entries, self._pushed = rows(mode, seed, count), 0
         self._url = f"redis://127.0.0.1:{proxy.port}/0"
-        self._stores = {
-            feed: Store(server.url, feed, retry_timeout=20.0) for feed in [*self._entries, TARGET]
-        }
+        self._store = Store(server.url, FEED, retry_timeout=20.0)
         self._under_way, self._consumer = [], None
         self._deadline = time.monotonic() + self.SECONDS
 
@@ -78,11 +74,11 @@ class History:
             self._end()
             self._consume(1000)
             read = self._consumer and self._consumer.answers
-            return found_in(self._server.url, self.mode, read)
+            return found_in(self._server.url, read)
         finally:
             self._rest()
             self._close()
-            for store in (*self._stores.values(), self._consumer):
+            for store in (self._store, self._consumer):
                 if store is not None:
                     store.close()
 
@@ -90,15 +86,15 @@ class History:
 
     def _begin_consumer(self):
         if "block" in self.mode:
-            self._consumer = Consumer(self._server.url, FEEDS[0])
+            self._consumer = Consumer(self._server.url, FEED)
 
-    def _push(self, feed, count):
-        first, entries = self._pushed[feed], self._entries[feed]
-        self._pushed[feed] = min(first + count, len(entries))
-        push(self._stores[feed], entries[first : self._pushed[feed]], first + 1)
+    def _push(self, count):
+        first = self._pushed
+        self._pushed = min(first + count, len(self._entries))
+        push(self._store, self._entries[first : self._pushed], first + 1)
 
-    def _is_all_there(self, feed=FEEDS[0]):
-        return self._pushed[feed] == len(self._entries[feed])
+    def _is_all_there(self):
+        return self._pushed == len(self._entries)
 
     def _strike(self, possible, counts):
         """Let some of the possible faults strike; their number is drawn from `counts`."""
@@ -114,30 +110,19 @@ class History:
         self._under_way.clear()
 
     def _consume(self, count):
-        """Read answers of a blocked feed; what was not combined yet must stay."""
-        if self._consumer is None:
-            return
-        self._consumer.read(count)
-        if "combine" not in self.mode:
+        """Read answers of a blocked feed."""
+        if self._consumer is not None:
+            self._consumer.read(count)
             self._consumer.acknowledge()
-        elif (state := self._stores[TARGET].state()) is not None:
-            self._consumer.acknowledge(state.position.cursor)
-
-    def _goals(self):
-        goals = {feed: len(entries) for feed, entries in self._entries.items()}
-        return goals | ({TARGET: goals[FEEDS[0]]} if "combine" in self.mode else {})
 
     def _is_done(self):
-        if not all(map(self._is_all_there, self._entries)):
-            return False
-        return all(seq_of(self._stores[feed]) == goal for feed, goal in self._goals().items())
+        return self._is_all_there() and seq_of(self._store) == len(self._entries)
 
     def _check_time(self):
         if time.monotonic() > self._deadline:
-            found = {}
-            for feed, store in self._stores.items():
-                with suppress(WorkerError):
-                    found[feed] = seq_of(store)
+            found = None
+            with suppress(WorkerError):
+                found = seq_of(self._store)
             raise AssertionError(f"stuck at {found}")
 
     # Faults of Redis, the network and refit processes
@@ -200,33 +185,25 @@ class Inside(History):
     STILL = (0.1,) * 9 + (None,)
     CALM = ("crash", "stop_in_order", "resume", "cut_a_reply")
     ALL = (
-        *FAULTS, "crash", "stop_in_order", "pause", "resume", "crash_the_combination",
+        *FAULTS, "crash", "stop_in_order", "pause", "resume",
         "run_out_of_memory", "flush_the_scripts", "destroy_the_bookmark", "damage_a_snapshot",
     )  # fmt: skip
 
     def __init__(self, seed, mode, server, proxy, count=110):
         super().__init__(seed, mode, server, proxy, count)
         self._damaged = set()
-        self._worker = self._other = self._second = self._combination = None
+        self._worker = self._other = None
 
     def _begin(self):
         self._worker = self._new_worker()
         self._begin_consumer()
-        if "combine" in self.mode:
-            self._second = Worker(self._url, FEEDS[1], WorkerSettings(**SECOND))
-            self._combination = self._new_combination()
 
     def _round(self):
         count = self._choose.randint(6, 24)
-        is_last = self._pushed[FEEDS[0]] + count >= len(self._entries[FEEDS[0]])
-        for feed, entries in self._entries.items():
-            self._push(feed, len(entries) if is_last else count)
+        self._push(count)
         self._strike(self.CALM if self._is_all_there() else self.ALL, (0, 1, 2, 3))
         for _ in range(8 if self._is_all_there() else self._choose.randint(1, 4)):
             self._act(self._choose.choice((advance, advance, answer_batch)))
-            if self._combination is not None:
-                answer_batch(self._second.session)
-                self._combination.advance()
         self._rest()
         self._consume(self._choose.choice((3, 20, RETAINED)))
 
@@ -242,21 +219,18 @@ class Inside(History):
         self._worker.session.finish_commit()
 
     def _close(self):
-        for part in (self._worker, self._other, self._second, self._combination):
+        for part in (self._worker, self._other):
             if part is not None:
                 part.abandon()
 
     def _new_worker(self):
         pick = self._choose.choice
         settings = self.mode.settings(batch=pick((2, 5, 12, 40)), replay_budget=pick((5, 17, 60)))
-        return Worker(self._url, FEEDS[0], settings, REFIT)
+        return Worker(self._url, FEED, settings, REFIT)
 
     def _refits(self):
         pid = self._worker.refit_pid
         return [] if pid is None else [pid]
-
-    def _new_combination(self):
-        return Combination(self._url, self._choose.choice((5, 12, 40)))
 
     # Its faults
 
@@ -285,39 +259,32 @@ class Inside(History):
         how = self._choose.choice((Session.snapshot, answer_batch, Session.finish_commit))
         newest = self._worker.session
         assert not fenced(Session.finish_commit, newest), "the newest worker was refused"
-        before = self._stores[FEEDS[0]].state()
+        before = self._store.state()
         if not fenced(how, other.session):
-            assert self._stores[FEEDS[0]].state() == before, "two workers wrote"
+            assert self._store.state() == before, "two workers wrote"
         other.abandon()
         return True
 
-    def crash_the_combination(self):
-        if self._combination is None:
-            return False
-        self._combination.abandon()
-        self._combination = self._new_combination()
-        return True
-
     def run_out_of_memory(self):
-        self._stores[FEEDS[0]].call("CONFIG", "SET", "maxmemory", "1")
+        self._store.call("CONFIG", "SET", "maxmemory", "1")
 
         def end():
-            with Store(self._server.url, FEEDS[0], retry_timeout=20.0) as another:
+            with Store(self._server.url, FEED, retry_timeout=20.0) as another:
                 another.call("CONFIG", "SET", "maxmemory", "0")
 
         self._later(0.05, end)
 
     def flush_the_scripts(self):
-        self._stores[FEEDS[0]].call("SCRIPT", "FLUSH")
+        self._store.call("SCRIPT", "FLUSH")
 
     def destroy_the_bookmark(self):
-        store = self._stores[FEEDS[0]]
+        store = self._store
         if store.call("EXISTS", store.keys.input):
             store.call("XGROUP", "DESTROY", store.keys.input, "osvm")
 
     def damage_a_snapshot(self):
         """One of the two that are kept, so that the feed can go on."""
-        store = self._stores[FEEDS[0]]
+        store = self._store
         kept = store.state().snapshots
         if len(kept) < 2 or self._damaged & {pointer.sha256 for pointer in kept}:
             return False
@@ -363,9 +330,10 @@ class Processes(History):
     SECONDS = 270.0
     FROZEN, DARK, KILLED = (0.05, 0.5, 1.3), (0.05, 0.5), 0.1
     ALL = (
-        *FAULTS, "kill_a_worker", "freeze_a_worker", "kill_the_combination",
-        "freeze_the_combination",
-    )  # fmt: skip
+        *FAULTS,
+        "kill_a_worker",
+        "freeze_a_worker",
+    )
 
     def __init__(self, seed, mode, server, proxy, nursery, count=150):
         super().__init__(seed, mode, server, proxy, count)
@@ -374,67 +342,53 @@ class Processes(History):
 
     def _begin(self):
         for name in ("worker", "standby") if "two" in self.mode else ("worker",):
-            self._start(name, self._worker_of(FEEDS[0], self.mode.options))
-        if "combine" in self.mode:
-            self._start("second", self._worker_of(FEEDS[1], SECOND))
-        self._wait_until(lambda: all(self._stores[feed].state() for feed in self._entries))
+            self._start(name)
+        self._wait_until(self._store.state)
         self._begin_consumer()
-        if "combine" in self.mode:
-            options = ["--into", TARGET, "--redis", self._url, "--batch", "7"]
-            options += ["--join-window", str(JOIN_WINDOW)]
-            self._start("combination", lambda: ["combine", *FEEDS, *options])
 
-    def _start(self, name, arguments):
+    def _start(self, name):
         log = self._log.with_name(f"{self._log.name}.{name}")
 
-        self._parts[name] = Part(lambda: self._nursery.run(arguments(), log, timeout=REPLY))
+        self._parts[name] = Part(lambda: self._nursery.run(self._arguments(), log, timeout=REPLY))
 
-    def _worker_of(self, feed, options):
-        def arguments():
-            pick = self._choose.choice
-            changing = {"batch": pick((1, 4, 20)), "replay_budget": pick((9, 40))}
-            flags = flags_of(options | changing | {"lease": LEASE})
-            return ["worker", feed, "--redis", self._url, "--wait-redis", "30", *flags]
-
-        return arguments
+    def _arguments(self):
+        pick = self._choose.choice
+        changing = {"batch": pick((1, 4, 20)), "replay_budget": pick((9, 40))}
+        flags = flags_of(self.mode.options | changing | {"lease": LEASE})
+        return ["worker", FEED, "--redis", self._url, "--wait-redis", "30", *flags]
 
     def _round(self):
-        goal = seq_of(self._stores[FEEDS[0]]) + self._choose.randint(1, 12)
-        for feed in self._entries:
-            self._push(feed, self._choose.randint(15, 30))
+        goal = seq_of(self._store) + self._choose.randint(1, 12)
+        self._push(self._choose.randint(15, 30))
         if self._is_all_there():
-            goal = len(self._entries[FEEDS[0]])
+            goal = len(self._entries)
         else:
             self._strike(self.ALL, (1, 2, 3))
         self._rest()
-        self._wait_until(lambda: seq_of(self._stores[FEEDS[0]]) >= goal)
+        self._wait_until(lambda: seq_of(self._store) >= goal)
 
     def _wait_until(self, is_true):
         while not is_true():
             self._check_time()
-            for name, part in self._parts.items():
-                part.tend(self._ends(name))
+            for part in self._parts.values():
+                part.tend(self._ends)
             self._consume(20)
             time.sleep(PAUSE)
 
-    def _ends(self, name):
-        """Return the exit codes that a part may have at any time.
-
-        Either of two workers may take over from the other; a combination that starts while Redis
-        is away does not wait for it.
-        """
-        pair = {FENCED} if "two" in self.mode else set()
-        return {"worker": pair, "standby": pair, "combination": {UNAVAILABLE}}.get(name, set())
+    @property
+    def _ends(self):
+        """The exit codes that a part may have at any time: of two workers, either takes over."""
+        return {FENCED} if "two" in self.mode else set()
 
     def _is_done(self):
-        if not all(map(self._is_all_there, self._entries)):
+        if not self._is_all_there():
             return False
         self._wait_until(super()._is_done)
         return True
 
     def _end(self):
-        for name, part in self._parts.items():
-            part.end(self._ends(name))
+        for part in self._parts.values():
+            part.end(self._ends)
 
     def _close(self):
         for part in self._parts.values():
@@ -450,14 +404,6 @@ class Processes(History):
         """For a moment, or past its lease: where there are two, the other one takes over."""
         self._freeze_part(self._holder(), (0.05, 0.3, 1.0))
 
-    def kill_the_combination(self):
-        part = self._parts.get("combination")
-        return part is not None and part.signal(signal.SIGKILL)
-
-    def freeze_the_combination(self):
-        part = self._parts.get("combination")
-        return part is not None and self._freeze_part(part, (0.05, 0.5))
-
     def _freeze_part(self, part, seconds):
         part.signal(signal.SIGSTOP)
         self._later(self._choose.choice(seconds), lambda: part.signal(signal.SIGCONT))
@@ -469,7 +415,7 @@ class Processes(History):
         """Return the worker that has the feed, or the only one."""
         if "standby" not in self._parts:
             return self._parts["worker"]
-        store = self._stores[FEEDS[0]]
+        store = self._store
         lease = json.loads(store.call("GET", store.keys.lease) or b"{}")
         standby = self._parts["standby"]
         return standby if lease.get("pid") == standby.process.pid else self._parts["worker"]

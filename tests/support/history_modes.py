@@ -1,8 +1,7 @@
 """The matrix of modes that histories of faults go through, and the input of one history.
 
 `mode_of(seed)` walks through every combination of a machine, background refits, repeated ids, a
-blocking consumer, a combination, a second worker and late labels, in an order in which neighbours
-differ.
+blocking consumer, a second worker and late labels, in an order in which neighbours differ.
 """
 
 import json
@@ -10,7 +9,7 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-from portable_modes import of_kinds
+from oracle_feeds import of_kinds
 
 from workers.config.settings import WorkerSettings
 from workers.feed.retention import DOWNSTREAM
@@ -20,7 +19,7 @@ MAPS = (
     *("evidential-logistic", "implied", "mixed"),
 )
 DRIFT = {
-    "committee": "single", "window": 100, "refit_every": 50, "train_fraction": 0.2,
+    "committee": "single", "window": 100, "refit_every": 50,
     "alarm_level": 0.5, "tolerance": 0.001,
 }  # fmt: skip
 """Monitors that are easily alarmed: their labels are turned round after `TURN` rows."""
@@ -30,19 +29,19 @@ TURN = 150
 MACHINES = {
     "svc-oldest": {"split": "oldest", "maps": MAPS},
     "svc-interleaved": {
-        "split": "interleaved", "kernel": "poly", "taxonomy": "class-rank", "payload": "compact",
+        "split": "interleaved", "kernel": "linear", "taxonomy": "class-rank",
     },
-    "svc-crossfit": {"split": "crossfit", "maps": MAPS},
     "psvm-oldest": {"learner": "psvm", "split": "oldest", "taxonomy": "venn-abers"},
     "psvm-interleaved": {
-        "learner": "psvm", "taxonomy": "margin", "maps": ("platt", "evidential-logistic", "mixed"),
+        "learner": "psvm", "taxonomy": "class-rank",
+        "maps": ("platt", "evidential-logistic", "mixed"),
     },
-    "kinds-interleaved": {"taxonomy": "class-quantile"},
+    "kinds-interleaved": {"taxonomy": "class-rank"},
     "drift-report": DRIFT,
     "drift-refit": DRIFT | {"on_drift": "refit"},
     "drift-reset": DRIFT | {"on_drift": "reset"},
 }  # fmt: skip
-SWITCHES = ("lag", "dedupe", "block", "combine", "two", "late")
+SWITCHES = ("lag", "dedupe", "block", "two", "late")
 MODES = len(MACHINES) << len(SWITCHES)
 
 _STEP = 89
@@ -52,14 +51,10 @@ COMMON = {
     "classes": ("a", "b"), "window": 50, "refit_every": 15, "metrics_every": 10, "gamma": 0.5,
     "keep_input": False,
 }  # fmt: skip
-SECOND = COMMON | {"refit_lag": 0, "kernel": "linear", "maps": ("platt",), "keep_input": True}
-"""Settings of the other feed of a combination."""
-
 RETAINED = 40
 """Answers that a blocked feed keeps."""
 
-FEEDS, TARGET, GROUP = ("first", "second"), "both", DOWNSTREAM
-JOIN_WINDOW = 12
+FEED, GROUP = "first", DOWNSTREAM
 
 
 @dataclass(frozen=True)
@@ -77,13 +72,7 @@ class Mode:
 
     def has(self, words):
         """Return whether the mode has all words: of its machine, or switches."""
-        off = set() if self.is_late else {"late"}
-        return set(words) <= {*self.machine.split("-"), *self.switches} - off
-
-    @property
-    def is_late(self):
-        """Whether labels come late; a combination takes no such feed."""
-        return "late" in self and "combine" not in self
+        return set(words) <= {*self.machine.split("-"), *self.switches}
 
     @property
     def watches(self):
@@ -96,14 +85,12 @@ class Mode:
 
     @property
     def options(self):
-        options = COMMON | MACHINES[self.machine] | {"refit_lag": 7 if "lag" in self else 0}
+        options = COMMON | MACHINES[self.machine]
         if "dedupe" in self:
             options["dedupe_window"] = 10
         if "block" in self:
             options |= {"downstream": "block", "retain_out": RETAINED}
-        if "combine" in self:
-            options["keep_input"] = True
-        if self.is_late:
+        if "late" in self:
             maturity = "arrival" if self.machine.endswith("oldest") else "horizon"
             options |= {"horizon": 9, "maturity": maturity}
         return options
@@ -138,7 +125,7 @@ def rows(mode, seed, count):
         label, comes_late = "b" if odds[i] > 0 else "a", False
         if mode.machine.startswith("psvm") and i % 3 == 1:
             fields += ["p", str(round(1 / (1 + np.exp(-2 * odds[i])), 3))]
-        elif comes_late := mode.is_late and choose.random() < 0.6:
+        elif comes_late := "late" in mode and choose.random() < 0.6:
             pass
         else:
             fields += ["y", label]
@@ -149,23 +136,3 @@ def rows(mode, seed, count):
             due.setdefault(i + choose.randrange(15), []).append(["for", fields[-1], "y", label])
         found += due.pop(i, [])
     return found[:count]
-
-
-def second_rows(entries, seed):
-    """Return what the other feed of a combination gets, in another order.
-
-    Entries of its own come after them: the combination waits for as many before it gives an id up.
-    """
-    choose = random.Random(seed)
-    order = sorted(range(len(entries)), key=lambda i: i + 5 * choose.random())
-    labels = [entry[3] if entry[2] == "y" else "ab"[i % 2] for i, entry in enumerate(entries)]
-    found = [[*entries[i][:2], "y", labels[i], "id", f"id-{i}"] for i in order]
-    own = entries[0][1] if entries[0][1].startswith("{") else "[0,0,1]"
-    return found + [["x", own, "y", "a", "id", f"own-{i}"] for i in range(2 * JOIN_WINDOW)]
-
-
-def entries_of(mode, seed, count):
-    entries = {FEEDS[0]: rows(mode, seed, count)}
-    if "combine" in mode:
-        entries[FEEDS[1]] = second_rows(entries[FEEDS[0]], seed)
-    return entries

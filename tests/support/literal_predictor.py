@@ -71,7 +71,9 @@ class Literal:
         signs = [0 if y is None else 2 * self.classes.index(y) - 1 for _, y, _ in self.of(T)]
         probabilities = np.array([p for _, _, p in self.of(T)])
         config = self.config
-        machine = ProbabilisticSVC(config.C, config.C_prob, gamma=0.3, eta=config.eta, tol=1e-9)
+        machine = ProbabilisticSVC(
+            C=config.C, C_prob=config.C_prob, gamma=0.3, eta=config.eta, tol=1e-9
+        )
         return [machine.fit(X, np.array(signs), probabilities)]
 
     def one_against_all(self, X, T):

@@ -16,7 +16,7 @@ from processes import Process
 from system_tools import missing, tool
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = Path(__file__).with_name("portable_modes.py")
+SCRIPT = Path(__file__).with_name("portable_feeds.py")
 
 _DISPATCHED = numpy_build.__cpu_dispatch__
 _WIDEST = [name for name in _DISPATCHED if "512" in name or name == "X86_V4"]
@@ -64,7 +64,7 @@ def environment_of(variables):
 
 
 def digests(variables, names=(), seconds=300.0):
-    """Return what `portable_modes.py` prints in a process with these variables."""
+    """Return what `portable_feeds.py` prints in a process with these variables."""
     command = [sys.executable, str(SCRIPT), *names]
     environment = environment_of(variables)
     with Process(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -20,7 +20,6 @@ SETTINGS = {
     "classes": ("a", "b"),
     "window": 60,
     "refit_every": 20,
-    "refit_lag": 0,
     "metrics_every": 10,
     "committee": "single",
     "replay_budget": 50,
@@ -55,9 +54,9 @@ def work(store, telemetry, upto=COUNT, leaves_snapshot=True, **settings):
 class Watched:
     """The metrics of a feed; `metrics` receives the work of the feed."""
 
-    def __init__(self, store, source=None):
+    def __init__(self, store):
         self.feed, self.registry, self.watch = store.keys.feed, CollectorRegistry(), WorkerWatch()
-        self.metrics = self.watch.on_feed_added(self.feed, source=source)
+        self.metrics = self.watch.on_feed_added(self.feed)
         self.watch.connects((store,), 5.0)
         self.watch.on_started()
         self.cache = StatusCache(store.url)

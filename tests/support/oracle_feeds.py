@@ -1,4 +1,4 @@
-"""Two dozen feeds: the settings of each, and the entries of its input.
+"""Three dozen feeds, one of each mode: the settings of each, and the entries of its input.
 
 Inputs are made of sums and products of `random.Random.random` alone, so they are the same bytes on
 every machine. Nothing of the project is imported: a feed is what any client of Redis could send.
@@ -6,10 +6,20 @@ every machine. Nothing of the project is imported: a feed is what any client of 
 
 import json
 from collections import namedtuple
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from random import Random
+
+RECORDED = Path(__file__).parents[1] / "oracle" / "digests.json"
 
 Feed = namedtuple("Feed", ["settings", "entries"])
 """Settings, as in a file of settings, and the input entries in order."""
+
+
+def recorded():
+    """Return the digests that are kept, by what answered and the name of the feed."""
+    return json.loads(RECORDED.read_text("utf-8"))
 
 
 QUICK = {
@@ -161,6 +171,60 @@ def named(rows):
     return entries
 
 
+def of_kinds(i, x):
+    """Return a row of every kind, some of whose names come late or are absent."""
+    at = datetime.fromtimestamp(1_700_000_000 + round(1e6 * x[0]), UTC).isoformat()
+    row = {"number": x[1], "category": f"c{round(3 * x[2])}", "boolean": x[3] > 0, "time": at}
+    row |= {"text": f"remark {i}"} | ({"late": x[0]} if i >= 60 else {})
+    if i % 13 == 5:
+        row["number"] = None
+    if i % 7 == 3:
+        del row[sorted(row)[i % len(row)]]
+    return row
+
+
+def of_every_kind(rows):
+    return [{"x": json.dumps(of_kinds(i, x)), "y": y} for i, (x, y) in enumerate(rows)]
+
+
+def scored(entries, seed):
+    """Give examples the scores of two models in turn; some have none, some one that is none."""
+    random, found = Random(seed), []
+    for i, entry in enumerate(entries):
+        if "x" in entry and i % 11 != 3:
+            first = json.loads(entry["x"])[0]
+            share = min(1.0, max(0.0, 0.5 + 0.25 * first + 0.1 * noise(random)))
+            entry = entry | {"score": "7.0" if i % 50 == 7 else str(round(share, 6))}
+            entry |= {"score_version": "2"} if i > len(entries) // 2 else {}
+        found.append(entry)
+    return found
+
+
+def timed(rows):
+    """Return examples a minute apart; some come out of order, and three are of the year 2100."""
+    entries = [
+        {"x": json.dumps(x), "y": y, "id": f"t{i}", "time": str(60_000 * i - 70_000 * (i % 5 == 4))}
+        for i, (x, y) in enumerate(rows)
+    ]
+    for wrong in (4, 50, 120):
+        entries[wrong]["time"] = "4102444800000"
+    return entries
+
+
+def in_turn(rows, length):
+    """Let one class alone come for so many rows, then both, and so on."""
+    return [
+        (x, y if i // length % 2 else TWO[i // length // 2 % 2]) for i, (x, y) in enumerate(rows)
+    ]
+
+
+def of_many_slices(entries):
+    """Give each entry a value of a slice: more of them than a report tells apart."""
+    return [
+        entry | {"s": json.dumps({"country": f"v{i * i % 61}"})} for i, entry in enumerate(entries)
+    ]
+
+
 def identified(rows, missing):
     """Return entries with ids of which every `missing`-th does not come."""
     return [
@@ -170,6 +234,7 @@ def identified(rows, missing):
     ]
 
 
+@cache
 def feeds():
     declared = {"classes": TWO}
     sharp = {"window": 300, "refit_every": 100, "metrics_every": 50}
@@ -190,26 +255,21 @@ def feeds():
             plain(two_classes(6, 300)),
         ),
         "linear-kernel": Feed(declared | SINGLE | {"kernel": "linear"}, plain(two_classes(7, 300))),
-        "poly-kernel": Feed(declared | SINGLE | {"kernel": "poly"}, plain(two_classes(8, 300))),
-        "psvm": Feed(
-            declared | QUICK | {"learner": "psvm", "eta": 0.2, "C_prob": 2.0}, annotated(9, 300)
+        "psvm": Feed(declared | QUICK | {"learner": "psvm"}, annotated(9, 300)),
+        "psvm-oldest": Feed(
+            declared | QUICK | {"learner": "psvm", "split": "oldest", "maps": maps_of_two},
+            annotated(48, 240),
         ),
         "oldest": Feed(declared | SINGLE | {"split": "oldest"}, plain(two_classes(10, 300))),
-        "crossfit": Feed(declared | SINGLE | {"split": "crossfit"}, plain(two_classes(11, 300))),
         "paper": Feed(
-            {"classes": FOUR, "maps": ["platt", "isotonic"], "map_data": "training"}
-            | {"split": "oldest", "refit_every": 4, "refit_lag": 0, "window": "none"}
-            | {"scale": "none", "gamma": 0.5, "interval_level": "none", "monitors": "off"},
+            {"classes": FOUR, "maps": ["platt", "isotonic"]}
+            | {"split": "oldest", "refit_every": 4, "window": "none"}
+            | {"gamma": 0.5, "interval_level": "none", "monitors": "off"},
             plain(four_classes(12, 140)),
         ),
         "maps": Feed(declared | SINGLE | {"maps": maps_of_two}, plain(two_classes(13, 300))),
         "evidential": Feed(declared | SINGLE | {"maps": evidential}, plain(two_classes(14, 240))),
         "joint": Feed({"classes": FOUR} | SINGLE | {"maps": joint}, plain(four_classes(15, 300))),
-        "quantiles": Feed(
-            {"classes": FOUR} | SINGLE | {"taxonomy": "class-quantile"},
-            plain(four_classes(16, 300)),
-        ),
-        "margin": Feed(declared | SINGLE | {"taxonomy": "margin"}, plain(two_classes(17, 300))),
         "ranks": Feed(declared | SINGLE | {"taxonomy": "class-rank"}, plain(two_classes(18, 300))),
         "pairs": Feed(declared | SINGLE | {"taxonomy": "venn-abers"}, plain(two_classes(19, 300))),
         "late": Feed(declared | sharp | {"horizon": 60}, late(two_classes(20, 420), 60, 20)),
@@ -237,9 +297,6 @@ def feeds():
             with_bad_rows(with_gaps(plain(two_classes(26, 260)), 26)),
         ),
         "names": Feed(QUICK | {"labels": "integer"}, named(two_classes(27, 260))),
-        "compact": Feed(
-            declared | QUICK | {"payload": "compact"}, with_bad_rows(plain(two_classes(28, 260)))
-        ),
         "block": Feed(
             declared | QUICK | {"downstream": "block", "retain_out": 100},
             plain(two_classes(29, 260)),
@@ -251,8 +308,46 @@ def feeds():
         "second": Feed(
             declared | SINGLE | {"maps": ["platt"], "seed": 5}, identified(two_classes(30, 300), 13)
         ),
+        "five": Feed(
+            declared
+            | QUICK
+            | {"committee": ["rbf", "rbf-wide", "rbf-narrow", "trees", "logistic"]},
+            plain(two_classes(33, 260)),
+        ),
+        "kinds": Feed(declared | QUICK, of_every_kind(two_classes(34, 260))),
+        "kinds-late": Feed(
+            declared | SINGLE | {"horizon": 40},
+            [
+                entry | {"id": f"k{i}"}
+                for i, entry in enumerate(of_every_kind(two_classes(35, 200)))
+            ],
+        ),
+        "score": Feed(
+            declared | {"scores": "probability", "metrics_every": 40},
+            scored(plain(two_classes(36, 240)), 36),
+        ),
+        "member": Feed(
+            declared | QUICK | {"scores": "probability", "score_use": "member", "horizon": 50},
+            scored(late(two_classes(37, 200), 50, 37), 37),
+        ),
+        "watched": Feed(
+            declared | QUICK | {"scores": "probability", "score_use": "watched"},
+            scored(plain(two_classes(38, 240)), 38),
+        ),
+        "budget": Feed(
+            declared | SINGLE | {"label_budget": 0.2, "horizon": 30, "monitors": "default"},
+            late(two_classes(39, 240), 30, 39),
+        ),
+        "crowded": Feed(
+            SINGLE | {"max_classes": 3, "dedupe_window": 20},
+            repeated(plain(four_classes(44, 240)), 44),
+        ),
+        "timed": Feed(declared | SINGLE | {"horizon": "1h"}, timed(two_classes(45, 240))),
+        "in-turn": Feed(
+            declared | SINGLE | {"window": 80}, plain(in_turn(two_classes(46, 600), 100))
+        ),
+        "slices": Feed(
+            declared | SINGLE | {"slices": ["country"], "monitors": "default"},
+            of_many_slices(plain(two_classes(47, 300))),
+        ),
     }
-
-
-COMBINED = ("first", "second")
-"""Feeds that are joined and combined."""

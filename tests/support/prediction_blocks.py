@@ -5,10 +5,13 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.prediction import PredictionBlock
 
 probabilities = st.floats(0, 1)
 labels = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+REASONS = (None, GuaranteeReason("time"), GuaranteeReason("false_alarm", (("level", 0.01),)))
 
 
 ids = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -55,7 +58,7 @@ def blocks(draw):
         calibration=draw(st.integers(0, 10**6)),
         taxonomy=draw(st.integers(0, 10**6)),
         guarantee=draw(st.sampled_from(["exact", "approximate", "none"])),
-        reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=9)),
+        reason=draw(st.sampled_from(REASONS)),
         method=draw(st.sampled_from(["venn", "50%"])),
         interval_level=draw(st.none() | st.just(0.9)),
         actions=tuple(actions),

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from online_svm.config import PredictorConfig
 from online_svm.predictor.expert import RowsToLearn
+from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
 from online_svm.stream.prediction import Prediction, PredictionBlock
@@ -16,7 +17,7 @@ QUICK = {"window": 80, "refit_every": 40, "metrics_every": 30, "monitors": "off"
 
 def predictor_of(**settings):
     """Return a predictor with these settings, else quick ones."""
-    return OnlinePredictor(PredictorConfig(**QUICK | settings))
+    return OnlinePredictor(ProtocolConfig(**QUICK | settings))
 
 
 def restored(predictor):
@@ -90,7 +91,7 @@ SMALL = {
 
 
 def late_settings(**changes):
-    return PredictorConfig.model_validate(SMALL | changes)
+    return ProtocolConfig.model_validate(SMALL | changes)
 
 
 def late_stream(n, rng, longest=30, never=0.1):
@@ -135,3 +136,16 @@ def follow(predictor, X, events, size):
         outcomes += [what for _, what in sorted(done.items())]
         answers += flat(result.found)
     return answers, outcomes
+
+
+def answers_of_model(monkeypatch):
+    """Return a list to which what the experts of each model say is added, by name."""
+    found, answer = [], ExpertEnsemble.answer
+
+    def recorded(experts, rows, *rest):
+        if rows.model:
+            found.append(dict(rows.model))
+        return answer(experts, rows, *rest)
+
+    monkeypatch.setattr(ExpertEnsemble, "answer", recorded)
+    return found

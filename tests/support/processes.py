@@ -1,6 +1,7 @@
 """Processes of tests: none of them can keep a test waiting for ever."""
 
 import random
+import resource
 import socket
 import subprocess
 import time
@@ -8,6 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
+
+from system_tools import missing
 
 LIMIT = 60.0
 """Seconds that a process may take to end, where a test does not say how long."""
@@ -81,10 +84,23 @@ def alone(function, *arguments):
 def peak_since():
     """Return a function that returns the growth in bytes of this process's peak memory."""
     Path("/proc/self/clear_refs").write_text("5")
-    before = _peak()
-    return lambda: _peak() - before
+    before = peak_memory()
+    return lambda: peak_memory() - before
 
 
-def _peak():
+def peak_memory():
+    """Return the bytes of this process's peak memory, on Linux.
+
+    `ru_maxrss` begins with the memory of the process that started this one.
+    """
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+
+def raise_limit(wanted):
+    """Let this process open so many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        if hard < wanted:
+            missing(f"needs {wanted} open files: ulimit -Hn {wanted}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

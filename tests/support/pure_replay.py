@@ -1,8 +1,9 @@
-"""The oracle: what a feed answers by the pure core alone, without Redis, threads or a clock."""
+"""What a feed answers by the pure core alone, without Redis, threads or a clock."""
 
 from itertools import cycle
 
 from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.config.loading import load
 from workers.config.settings import Limits
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
@@ -63,3 +64,16 @@ def replayed(*given, **options):
     out = [payload for outcome, _ in found for payload in outcome.out]
     met = [payload for outcome, _ in found for payload in outcome.met]
     return out, met, found[-1][0].after, found[-1][1]
+
+
+def given_by(feed):
+    """Return the settings of a feed of the oracle, and its entries with their IDs."""
+    texts = {
+        name: ",".join(value) if isinstance(value, list) else str(value)
+        for name, value in feed.settings.items()
+    }
+    entries = [
+        (b"%d-0" % i, [part.encode() for pair in entry.items() for part in pair])
+        for i, entry in enumerate(feed.entries, 1)
+    ]
+    return load(texts), entries

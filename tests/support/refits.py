@@ -20,7 +20,6 @@ MODES = {
     "committee": {},
     "single": {"committee": "single"},
     "three classes": {"classes": ("a", "b", "c")},
-    "cross-fit": {"committee": "single", "split": "crossfit"},
     "implied": {"committee": "single", "maps": ("implied",)},
     "psvm": {"learner": "psvm"},
     "varying": {"refit_every": None},

@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import math
 import time
 from contextlib import contextmanager, suppress
 
@@ -44,9 +45,13 @@ def taken_over(session):
 
 
 def recovery(store, config, limits, refits=None, stop=None, slice=1 << 20, **options):
-    """Return what takes a feed over; see `Recovery` for the other options."""
+    """Return what takes a feed over; see `Recovery` for the other options.
+
+    A replay leaves no snapshots, whose number would depend on the speed of the machine.
+    """
     pace = Patient(refits or InlineRefits(config), slice)
-    given = {"writer": "tester", "stop": stop or Stop()} | options
+    given = {"writer": "tester", "stop": stop or Stop(), "replay_snapshot_seconds": math.inf}
+    given |= options
     return Recovery(store, pinned_config(config, limits), config, limits, pace, **given)
 
 

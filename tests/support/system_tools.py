@@ -27,6 +27,12 @@ def missing(reason: str) -> NoReturn:
     pytest.skip(reason, allow_module_level=True)
 
 
+def no_copy(reason: str) -> NoReturn:
+    """Skip the test, with `--nothing-missing` too: it needs what nobody can install or fetch."""
+    __tracebackhide__ = True
+    pytest.skip(reason)
+
+
 def tool(name: str, package: str) -> str:
     """Return the path of a program of the system, not of one that pip installed."""
     __tracebackhide__ = True

@@ -22,14 +22,16 @@ from workers.config.settings import Limits, WorkerSettings
 from workers.session.session import Session, SessionOptions
 
 SETTINGS = {
-    "classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 10,
+    "classes": ("a", "b"), "window": 60, "refit_every": 20, "metrics_every": 10,
     "gamma": 0.5,
 }  # fmt: skip
 """Of a feed in most tests: each refit takes effect at once, and there are several of them."""
 
 CONFIG = PredictorConfig.model_validate(SETTINGS)
 
-RECOVERY = {"stop", "refits", "telemetry", "may_create", "writer", "retention"}
+RECOVERY = {
+    "stop", "refits", "telemetry", "may_create", "writer", "retention", "replay_snapshot_seconds",
+}  # fmt: skip
 """Options of a session in a test that its recovery takes."""
 
 COUNT = 240

@@ -98,30 +98,16 @@ def note(store: Store, text: str, n: int | None = None, author: str | None = Non
         raise BadConfiguration(
             f"a note has {MAX_NOTE_LENGTH} characters at most; this one has {len(line)}"
         )
-    at = _learned(store) if n is None else n
+    at = int(store.state_field("n") or 0) if n is None else n
     _add(store, "note", author or _author(), line, {"n": at})
     return at
 
 
-def check_reached(store: Store, n: int) -> None:
-    """Raise BadConfiguration if a feed has not learned `n` examples: plots end before them."""
-    require(store)
-    if n > (learned := _learned(store)):
-        raise BadConfiguration(
-            f"--at {n:,}: feed {store.keys.feed!r} has learned {learned:,} examples so far; note "
-            "what happened by then"
-        )
-
-
-def _learned(store: Store) -> int:
-    return int(store.state_field("n") or 0)
-
-
-def duration(text: str) -> int:
+def duration(text: str, option: str = "--silence") -> int:
     """Return the seconds of `90s`, `30m`, `2h` or `1d`; raise BadConfiguration for another text."""
     found = re.fullmatch(r"([0-9]{1,7})([smhd])", text)
     if found is None:
-        raise BadConfiguration(f"--silence {text[:40]!r}: write 90s, 30m, 2h or 1d")
+        raise BadConfiguration(f"{option} {text[:40]!r}: write 90s, 30m, 2h or 1d")
     return int(found[1]) * _SECONDS_OF_UNIT[found[2]]
 
 

@@ -6,6 +6,8 @@ A replay of the input, from a snapshot whose hash is in `st`, gives the only pos
   entry beyond it must equal the replay, byte for byte.
 - If the state is ahead of the answers, the missing answers are appended. The replay must end at
   the digest in the state.
+- If they agree and no kept snapshot can be used, the snapshots are forgotten. A replay of all input
+  must end at the digest in the state; the next worker makes it again, and keeps a snapshot.
 
 For any other difference an error is raised, and nothing is written.
 """
@@ -14,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workers.broker.commands import Script
-from workers.broker.commit_script import lost
+from workers.broker.commit_script import STREAM_REFUSALS, lost
 from workers.broker.leases import is_held
 from workers.broker.pipeline import Argument
 from workers.broker.store import Store
 from workers.broker.streams import Entry
-from workers.errors import NotRepairable
+from workers.errors import NotRepairable, way_back
 from workers.feed.pinned_config import check_hash, check_supported
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
@@ -38,6 +40,7 @@ class Repaired:
     before: Position  # of the state
     after: Position  # of the state; equal if it was not moved
     appended: int = 0  # number of missing answers that were appended
+    dropped: bool = False  # whether the unusable snapshots were forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,14 @@ class Change:
     end: bytes  # last ID added to `out`
     # Entries to append to `out`, `met`, `alarms` and `dlq`
     missing: tuple[Sequence[Entry], ...] = ((), (), (), ())
+    drops_snapshots: bool = False
 
 
 def repair(store: Store) -> Repaired:
     """Make state and answers of a feed agree, atomically and fenced.
 
-    Raises BadConfiguration if its semantics are no longer supported; NoSuchFeed, FeedInUse if there
-    is no such feed, or a live worker holds it; StateLost if the state is gone or damaged;
+    Raises BadConfiguration if an earlier version began it; NoSuchFeed, FeedInUse if there is no
+    such feed, or a live worker holds it; StateLost if the state is gone or damaged;
     NotRepairable if a replay does not give the stored answers; InputLost, ReplayMismatch if a
     replay does not reach the committed state.
     """
@@ -73,8 +77,12 @@ def repair(store: Store) -> Repaired:
     found, before = find_ends(store, state), state.position
     if found.is_behind:
         return Repaired(before, _move_state_forward(store, state, found.out, held))
-    appended = _append_missing(store, state, found.out, held) if found.is_ahead else 0
-    return Repaired(before, before, appended)
+    if found.is_ahead:
+        return Repaired(before, before, _append_missing(store, state, found.out, held))
+    if restored(store, state, [state.snapshot, state.previous]) is not None:
+        return Repaired(before, before)
+    _drop_snapshots(store, state, found.out, held)
+    return Repaired(before, before, dropped=True)
 
 
 def _move_state_forward(store: Store, state: FeedState, end: bytes, held: bytes) -> Position:
@@ -115,6 +123,14 @@ def _append_missing(store: Store, state: FeedState, end: bytes, held: bytes) -> 
     return appended
 
 
+def _drop_snapshots(store: Store, state: FeedState, end: bytes, held: bytes) -> None:
+    """Forget snapshots that cannot be used, if all input gives the committed answers again."""
+    replay, at = restored(store, state, [None]), state.position
+    assert replay is not None
+    check_same(store.keys.feed, replay.run(store, at.cursor), at)
+    write_change(store, Change(state.epoch, at, at, held, end, drops_snapshots=True))
+
+
 def _check_stored(store: Store, outcome: Outcome) -> None:
     """Raise NotRepairable unless the streams have the entries of an outcome, and no others."""
     for stream, computed in zip(store.keys.outputs, entries_of(outcome), strict=True):
@@ -150,7 +166,7 @@ def write_change(store: Store, change: Change) -> None:
     keys, after = store.keys, change.after
     named = [keys.state, keys.input, *keys.outputs, keys.lease]
     args: list[Argument] = [change.epoch, change.before.cursor, change.lease, change.end]
-    args += [after.cursor, after.seq, after.n, after.digest.hex()]
+    args += [after.cursor, after.seq, after.n, after.digest.hex(), int(change.drops_snapshots)]
     args += [len(entries) for entries in change.missing]
     *payloads, dead_letters = change.missing
     args += [part for entries in payloads for at, fields in entries for part in (at, fields[1])]
@@ -160,7 +176,7 @@ def write_change(store: Store, change: Change) -> None:
         return
     if code == b"LOST":
         raise lost(keys)
-    if code in (b"TYPE", b"OUTPUT"):
+    if code in STREAM_REFUSALS:
         stream = " ".join(part.decode() for part in detail)
         raise refusal(keys.feed, f"nothing can be added to {stream}")
     raise FeedInUse(
@@ -172,6 +188,5 @@ def write_change(store: Store, change: Change) -> None:
 def refusal(feed: str, reason: str) -> NotRepairable:
     """Return the error for a feed that cannot be repaired, with the alternatives."""
     return NotRepairable(
-        f"feed {feed!r} cannot be repaired: {reason}. Nothing was written. Go on from a backup: "
-        f"online-svm restore {feed} FILE; or begin anew: online-svm reset {feed}"
+        f"feed {feed!r} cannot be repaired: {reason}. Nothing was written; {way_back(feed)}"
     )

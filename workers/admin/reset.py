@@ -17,11 +17,11 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     check_not_in_use(store, force)
     keys = store.keys
     to_delete = [keys.state, *keys.outputs, keys.events, keys.raised, keys.lease]
-    to_delete += [keys.erased, keys.wanted]
+    to_delete += [keys.erased, keys.wanted, keys.answered_ids]
     to_delete += store.snapshot_keys()
     to_delete += [keys.published, *store.published_keys()]
     if with_input:
-        to_delete += [keys.input, keys.requests, keys.table]
+        to_delete += [keys.input, keys.table]
     elif store.length(keys.input):
         # The consumer group holds the old cursor; the next worker creates the group again.
         store.group(keys.input, GROUP).destroy()

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from workers.admin.erased_streams import erased_of
-from workers.broker.feed_reader import PAGE
-from workers.broker.store import Store
+from workers.broker.feed_reader import PAGE, FeedReader
 from workers.broker.streams import Entry
 from workers.errors import BadConfiguration, SnapshotsLost
 from workers.feed.position import Position, format_id, parse_id, previous_id
@@ -42,14 +41,18 @@ class Verification:
     trimmed: int = 0  # recomputed entries that are no longer kept
     has_ids: bool = True  # False if the IDs of early input are unknown; the digest is not compared
     erased: int = 0  # entries that were erased; they cannot be recomputed
-    # Answers that only the digest proves: an erased entry was learned before them, so they cannot
-    # be recomputed
-    chained: int = 0
-    # Of these, answers that the digest does not prove either: an erased entry before them has no
-    # stored digest
+    chained: int = 0  # answers before the start, which only the digest proves
+    # Of these, answers that the digest does not prove either: it is not known before them, or after
+    # an erased entry
     unlinked: int = 0
     differences: list[Difference] = field(default_factory=list)  # the first `MAX_DIFFERENCES`
     n_differences: int = 0
+
+    def note(self, difference: Difference) -> None:
+        """Count a difference, and keep it if it is among the first."""
+        self.n_differences += 1
+        if len(self.differences) < MAX_DIFFERENCES:
+            self.differences.append(difference)
 
     @property
     def is_identical(self) -> bool:
@@ -59,7 +62,7 @@ class Verification:
         return self.n_differences == 0 and same_end and same_digest
 
 
-def verify(store: Store) -> Verification:
+def verify(store: FeedReader) -> Verification:
     """Recompute from the older kept snapshot under the stored settings, and compare all answers.
 
     Raises BadConfiguration if there is no such feed; StateLost if its state is damaged.
@@ -76,7 +79,7 @@ def verify(store: Store) -> Verification:
     return comparison.result()
 
 
-def verify_history(store: Store, entries: Iterable[EntryFields]) -> Verification:
+def verify_history(store: FeedReader, entries: Iterable[EntryFields]) -> Verification:
     """Recompute the whole history from the fields of its input entries, in order, and compare it.
 
     Payloads do not depend on entry IDs, so the entries may come from a file. The digest does; the
@@ -87,7 +90,7 @@ def verify_history(store: Store, entries: Iterable[EntryFields]) -> Verification
     if erased_of(store).entries:
         raise BadConfiguration(
             f"entries of feed {store.keys.feed!r} were erased, so its history is no longer that of "
-            "a source: give its archive, or verify without --input what is kept"
+            "a source: verify without --input what is kept"
         )
     rest = iter(entries)
     trimmed = max(0, state.position.seq - store.length(store.keys.out))
@@ -111,7 +114,7 @@ def verify_history(store: Store, entries: Iterable[EntryFields]) -> Verification
 class Comparison:
     """Compares the outcomes of a replay with the streams."""
 
-    def __init__(self, store: Store, state: FeedState, replay: Replay) -> None:
+    def __init__(self, store: FeedReader, state: FeedState, replay: Replay) -> None:
         self.found = Verification(replay.position, replay.position, state.position)
         self.found.erased = len(erased_of(store).entries)
         self.replay, self._store = replay, store
@@ -142,7 +145,7 @@ class Comparison:
         self.found.end = self.replay.position
         for stream in (*self._streams, self._store.keys.dlq):
             for entry in self._beyond(stream):
-                self._note(Difference(stream, entry[0], b" ".join(entry[1]), None))
+                self.found.note(Difference(stream, entry[0], b" ".join(entry[1]), None))
         return self.found
 
     def committed(self, stream: str, after: bytes, upto: bytes) -> Iterable[Entry]:
@@ -161,7 +164,7 @@ class Comparison:
             payloads = (None if fields is None else fields[1] for fields in pair[1:])
             difference = Difference(stream, pair.id, *payloads)
             if difference.committed != difference.computed:
-                self._note(difference)
+                self.found.note(difference)
         return compared
 
     def _beyond(self, stream: str) -> Iterator[Entry]:
@@ -171,18 +174,13 @@ class Comparison:
         if last and parse_id(cursor) < parse_id(last[0][0]):
             yield from self._store.each(stream, cursor, last[0][0])
 
-    def _note(self, difference: Difference) -> None:
-        self.found.n_differences += 1
-        if len(self.found.differences) < MAX_DIFFERENCES:
-            self.found.differences.append(difference)
-
     def is_trimmed(self, stream: str, entry_id: bytes) -> bool:
         """Return whether a missing entry was trimmed by retention."""
         oldest = self._oldest[stream]
         return oldest is None or parse_id(entry_id) < oldest
 
 
-def feed_state(store: Store) -> FeedState:
+def feed_state(store: FeedReader) -> FeedState:
     """Return the state of a feed; BadConfiguration: it has none."""
     require(store)
     state = store.state()

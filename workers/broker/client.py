@@ -15,7 +15,8 @@ from redis.backoff import NoBackoff
 from redis.connection import DefaultParser
 from redis.retry import Retry
 
-from workers.config.redis_url import CLUSTER, check_url, kind_of, redacted, unusable
+from workers.broker.servers import check_url, unusable
+from workers.config.redis_url import CLUSTER, kind_of, redacted
 from workers.errors import (
     AccessDenied,
     BadConfiguration,

@@ -11,6 +11,10 @@ from workers.broker.pipeline import Argument
 
 Command = tuple[Argument, ...]
 
+RANGE, REVERSED_RANGE, LENGTH, KEY_TYPE = "XRANGE", "XREVRANGE", "XLEN", "TYPE"
+ALL_FIELDS, SOME_FIELDS = "HGETALL", "HMGET"
+"""Commands that read a feed, which a recording answers as well."""
+
 
 def append(
     stream: str, fields: Sequence[Argument], entry_id: bytes = b"*", maxlen: int | None = None
@@ -24,12 +28,12 @@ def entries(
     stream: str, first: bytes = b"-", last: bytes = b"+", count: int | None = None
 ) -> Command:
     """Read the oldest entries of a range; for an exclusive bound, see `after`."""
-    return "XRANGE", stream, first, last, *_count(count)
+    return RANGE, stream, first, last, *_count(count)
 
 
 def last_entries(stream: str, count: int, first: bytes = b"-", last: bytes = b"+") -> Command:
     """Read the last entries of a range, newest first."""
-    return "XREVRANGE", stream, last, first, *_count(count)
+    return REVERSED_RANGE, stream, last, first, *_count(count)
 
 
 def read_after(
@@ -54,7 +58,7 @@ def stream_info(stream: str) -> Command:
 
 def fields(key: str, *names: str) -> Command:
     """Read some fields of a hash."""
-    return "HMGET", key, *names
+    return SOME_FIELDS, key, *names
 
 
 def field(key: str, name: str) -> Command:
@@ -62,9 +66,14 @@ def field(key: str, name: str) -> Command:
     return "HGET", key, name
 
 
+def all_fields(key: str) -> Command:
+    """Read all fields of a hash."""
+    return "HGETALL", key
+
+
 def key_type(key: str) -> Command:
     """Read the type of a key; `none` if it does not exist."""
-    return "TYPE", key
+    return KEY_TYPE, key
 
 
 def after(entry_id: bytes) -> bytes:

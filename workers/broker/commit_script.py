@@ -1,6 +1,6 @@
 """Keys and arguments of commit.lua, what a commit trims, and the error for each refusal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -15,12 +15,17 @@ from workers.errors import (
     StateLost,
     WorkerError,
     WrongKeyType,
+    way_back,
 )
 from workers.feed.keys import FeedKeys
 from workers.feed.position import next_id
 from workers.feed.retention import Added, KeptBytes, Retention, StreamBytes, counted
 from workers.feed.state import Commit, FeedState, SnapshotMove
 from workers.feed.state_fields import encode_marks
+
+WRONG_TYPE, OUTPUT_AHEAD = b"TYPE", b"OUTPUT"
+STREAM_REFUSALS = (WRONG_TYPE, OUTPUT_AHEAD)
+"""Codes of streams.lua if an entry cannot be added to a stream."""
 
 _TRIMS_PER_BOUND = 128
 """A stream is trimmed by entries whenever it has grown by 1/128 of its bound; trimming at each
@@ -94,7 +99,7 @@ def added_by(commit: Commit) -> list[Added | None]:
     )
     dlq = None
     if commit.dlq:
-        sizes = [len(each.code) + len(each.why) + len(each.head) for each in commit.dlq]
+        sizes = [len(each.code) + len(each.about) + len(each.head) for each in commit.dlq]
         dlq = _added(sizes, commit.dlq[-1].id)
     out = _added([len(payload) for payload in commit.out], commit.ids[-1]) if commit.ids else None
     return [out, met, alarms, dlq]
@@ -106,24 +111,23 @@ def _added(sizes: Sequence[int], last: bytes) -> Added:
 
 def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
     """Return the keys of a commit, as commit.lua lists them."""
-    named = [keys.state, keys.input, *keys.outputs]
+    named = [keys.state, keys.input, *keys.outputs, keys.answered_ids]
     if commit.move is None:
         return named
     return [*named, *commit.move.newest.keys(keys), *commit.move.dropped]
 
 
-def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[Argument]:
-    """Return the arguments of a commit; `reads_input` is False for a combination."""
+def arguments_of(commit: Commit, trimming: Trimming) -> list[Argument]:
+    """Return the arguments of a commit."""
     after, move = commit.after, commit.move
     args: list[Argument] = [commit.epoch, commit.before.cursor]
     args += [after.seq, after.n, after.digest.hex()]
     args += trimming.entries
     args += [(next_id(last) or last) if last else b"" for last in trimming.upto]
-    args += [int(reads_input)]
     args += [b"", 0] if move is None else [move.trim, move.newest.parts]
     fields = {**commit.fields, **trimming.counts, **({} if move is None else _pointers(move))}
     args += [len(fields), len(commit.ids)]
-    args += [len(commit.met), len(commit.alarms), len(commit.dlq)]
+    args += [len(commit.met), len(commit.alarms), len(commit.dlq), len(commit.answered_ids)]
     for field in fields.items():
         args += field
     answers: list[Argument] = [b""] * (2 * len(commit.ids))
@@ -133,6 +137,8 @@ def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[
         args += pair
     for dead_letter in commit.dlq:
         args += (dead_letter.id, *dead_letter.fields)
+    for change in commit.answered_ids.items():
+        args += change
     return args
 
 
@@ -147,12 +153,17 @@ def _pointers(move: SnapshotMove) -> dict[str, bytes]:
 
 
 def check_refusal(
-    commit: Commit, reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]
+    commit: Commit,
+    reply: Sequence[bytes],
+    keys: FeedKeys,
+    types: Mapping[str, str],
+    can_replay: Callable[[], bool],
 ) -> None:
     """Raise the error for a refusal; return if the same batch was already committed.
 
-    `types` maps each key to its expected type. The session can continue after PositionMoved,
-    BatchChanged and InvalidStoredSnapshot, but not after the other errors.
+    `types` maps each key to its expected type. `can_replay` returns whether a worker can start from
+    a kept snapshot: whether the input after it, up to the cursor, is there. The session can
+    continue after PositionMoved, BatchChanged and InvalidStoredSnapshot, but not after the others.
     """
     code, detail = reply[0], [part.decode() for part in reply[1:]]
     if code == b"ALREADY":
@@ -175,18 +186,18 @@ def check_refusal(
         raise BatchChanged("the entries after the cursor are not the ones that were read")
     if code == b"DELETED":
         cursor, gone = detail
+        forget = f"HSET {keys.state} gone '{gone}'"
         raise InputLost(
             f"input lost: entries of {keys.input} after {cursor} were deleted or trimmed before "
-            "they were read. Put the stream back from a backup; or go on without them: "
-            f"HSET {keys.state} gone '{gone}'; or: online-svm reset {keys.feed}"
+            f"they were read. {_way_on(keys, forget, can_replay)}"
         )
     if code == b"SNAPSHOT":
         raise InvalidStoredSnapshot("the snapshot expired before the commit")
     if code == b"LOST":
         raise lost(keys)
-    if code == b"TYPE":
+    if code == WRONG_TYPE:
         raise _wrong_type(detail, types)
-    if code != b"OUTPUT":
+    if code != OUTPUT_AHEAD:
         raise WorkerError(f"the commit script replied {code!r}: it is of another version")
     raise OutputAhead(
         f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
@@ -206,28 +217,43 @@ def may_be_in_file(keys: FeedKeys) -> str:
         "Redis was flushed, the key was deleted, or Redis skipped it when it read its append-only "
         "file (its log then says NOPERM). In the last case the file still has it: stop Redis, "
         "start redis-server without the users' file on a copy of the data, and look for the key "
-        "there (deploy/redis/README.md, 'A restart'). Otherwise restore it from a backup; or give "
-        f"it up and begin anew with: online-svm reset {keys.feed}"
+        "there (deploy/redis/README.md, 'A restart'). Otherwise "
+        f"{way_back(keys.feed)}"
     )
 
 
-def input_lost(reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]) -> StateLost:
-    """Return the error for a refusal of input.lua; `types` as for `check_refusal`."""
+def input_lost(
+    reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str], can_replay: Callable[[], bool]
+) -> StateLost:
+    """Return the error for a refusal of input.lua; further arguments as for `check_refusal`."""
     code, detail = reply[0], [part.decode() for part in reply[1:]]
-    if code == b"TYPE":
+    if code == WRONG_TYPE:
         return _wrong_type(detail, types)
     recount = f"HDEL {keys.state} added"
     if code == b"GONE":
+        extend = f"XGROUP CREATE {keys.input} osvm 0 MKSTREAM, then XSETID {keys.input} {detail[0]}"
         return InputLost(
             f"input lost: {keys.input} ends before {detail[0]}, up to where it was answered: it "
-            "was deleted, renamed or made anew. Put the stream back; or go on without what was "
-            f"not answered: XGROUP CREATE {keys.input} osvm 0 MKSTREAM, then XSETID {keys.input} "
-            f"{detail[0]}, then {recount}; or: online-svm reset {keys.feed}"
+            "was deleted, renamed or made anew, or it expired. "
+            f"{_way_on(keys, f'{extend}, then {recount}', can_replay)}"
         )
     return InputLost(
         f"input lost: {keys.input} was deleted or renamed, and made anew, after {detail[0]} was "
-        "answered: what it held then and was not answered is gone. Put the stream back; or go on "
-        f"with what it holds now: {recount}; or: online-svm reset {keys.feed}"
+        "answered: what it held then and was not answered is gone. "
+        f"{_way_on(keys, recount, can_replay)}"
+    )
+
+
+def _way_on(keys: FeedKeys, commands: str, can_replay: Callable[[], bool]) -> str:
+    """Return what to do after input was lost; `commands` let a feed go on that needs no replay."""
+    if can_replay():
+        return (
+            f"Put the stream back; or go on without what was not answered: {commands}; or begin "
+            f"anew: online-svm reset {keys.feed}"
+        )
+    return (
+        "Put the stream back. Without it a worker cannot start, because entries that were answered "
+        f"after the newest snapshot are gone, too: {way_back(keys.feed)}"
     )
 
 

@@ -7,24 +7,29 @@ client. `temporary` runs a server for the time of a demonstration or test.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
 from urllib.parse import quote
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from workers.broker.client import delays
 from workers.broker.embedded_directory import (
     check_version,
     configure,
     has_data,
+    has_died,
     is_locked,
     listening,
     listens,
@@ -36,9 +41,14 @@ from workers.broker.embedded_directory import (
     state_directory,
 )
 from workers.errors import EmbeddedFailed, EmbeddedNotRunning
+from workers.log import Logger
+
+log = Logger("online_svm.worker")
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
+_WATCH_SECONDS = 0.5
+_LITTLE_SPACE = 1 << 20
 _LISTEN_SECONDS = 5.0
 """A started server listens within this time, even while it still loads its data."""
 
@@ -134,6 +144,37 @@ def stop(directory: Path | None = None) -> bool:
 
 
 @contextmanager
+def kept_running(directory: Path | None = None) -> Iterator[None]:
+    """Start the server of a directory again whenever it dies within the block.
+
+    One that was stopped stays so; see `has_died`. The worker meanwhile waits for Redis, as for any.
+    """
+    place, is_over = (directory or state_directory()).resolve(), threading.Event()
+
+    def watch() -> None:
+        pauses = delays()
+        while not is_over.wait(_WATCH_SECONDS):
+            if not has_died(place):
+                continue
+            try:
+                ensure(place)
+            except EmbeddedFailed as error:
+                log.error("the embedded Redis ended, and does not start", reason=str(error))
+                is_over.wait(next(pauses))
+            else:
+                log.warning("the embedded Redis ended; it is started again", directory=place)
+                pauses = delays()
+
+    watcher = threading.Thread(target=watch, name="embedded", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+@contextmanager
 def temporary(executable: str | None = None) -> Iterator[Embedded]:
     """Run a server within the block; it ends even if this process is killed."""
     binary = executable or server_executable()
@@ -165,17 +206,22 @@ def _started(directory: Path, lock: int) -> Embedded:
     check_version(directory, executable)
     path = socket_path(directory)
     configuration = configure(directory, path, daemonize=True)
-    # The server makes itself the leader of a new session.
-    subprocess.run(
-        [executable, str(configuration)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=directory,
-        check=False,
-        pass_fds=[lock],
-    )
-    _wait_until_up(directory, path)
+    is_alive, held = os.pipe()  # the server holds one end, which closes when it ends
+    try:
+        # The server makes itself the leader of a new session.
+        subprocess.run(
+            [executable, str(configuration)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=directory,
+            check=False,
+            pass_fds=[lock, held],
+        )
+        os.close(held)
+        _wait_until_up(directory, path, lambda: bool(select([is_alive], [], [], 0)[0]))
+    finally:
+        os.close(is_alive)
     return Embedded(_url(path), directory, was_started=True)
 
 
@@ -207,13 +253,23 @@ def _shut_down(directory: Path, path: Path) -> None:
             raise EmbeddedFailed(f"the server in {directory} does not stop: {error}") from error
 
 
-def _wait_until_up(directory: Path, path: Path) -> None:
+def _wait_until_up(
+    directory: Path, path: Path, has_ended: Callable[[], bool] = lambda: False
+) -> None:
     try:
-        _wait(lambda: _answers(path), _START_SECONDS, f"the server in {directory} does not start")
+        _wait(
+            lambda: _answers(path) or has_ended(),
+            _START_SECONDS,
+            f"the server in {directory} does not start",
+        )
+        if not _answers(path) and has_ended():
+            raise EmbeddedFailed(f"the server in {directory} ended at its start")
     except EmbeddedFailed as error:
-        log = directory / "redis.log"
-        last = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-        raise EmbeddedFailed(f"{error}: {' | '.join(last) or 'it wrote no log'}") from None
+        written = directory / "redis.log"
+        last = written.read_text(errors="replace").splitlines()[-3:] if written.exists() else []
+        free = shutil.disk_usage(directory).free
+        space = f"; its disk has {free:,} bytes left" if free < _LITTLE_SPACE else ""
+        raise EmbeddedFailed(f"{error}: {' | '.join(last) or 'it wrote no log'}{space}") from None
 
 
 def _wait(is_done: Callable[[], bool], seconds: float, failure: str) -> None:

@@ -103,6 +103,20 @@ def is_locked(directory: Path) -> bool:
         return descriptor is None
 
 
+def has_died(directory: Path) -> bool:
+    """Return whether the server of a directory ended without being stopped.
+
+    A server that is stopped removes its socket; one that was killed leaves it.
+    """
+    with suppress(EmbeddedFailed, OSError):
+        return (
+            listening(directory) is None
+            and socket_path(directory).exists()
+            and not is_locked(directory)
+        )
+    return False
+
+
 def server_pid(directory: Path) -> int | None:
     """Return the id of the process that serves a directory; None if it is not found.
 
@@ -225,17 +239,19 @@ def check_version(directory: Path, executable: str) -> None:
 
 
 def configure(directory: Path, listens_at: Path, daemonize: bool) -> Path:
-    """Write the server's configuration; return its path."""
+    """Write the server's configuration; return its path. EmbeddedFailed if it cannot be written."""
     path = directory / "redis.conf"
-    path.write_text(
-        _CONFIGURATION.format(
-            socket=_quoted(listens_at),
-            directory=_quoted(directory),
-            pidfile=_quoted(directory / "redis.pid"),
-            logfile=_quoted(directory / "redis.log"),
-            daemonize="yes" if daemonize else "no",
-        )
+    text = _CONFIGURATION.format(
+        socket=_quoted(listens_at),
+        directory=_quoted(directory),
+        pidfile=_quoted(directory / "redis.pid"),
+        logfile=_quoted(directory / "redis.log"),
+        daemonize="yes" if daemonize else "no",
     )
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise EmbeddedFailed(f"{path}: {error.strerror}; set XDG_STATE_HOME") from error
     return path
 
 

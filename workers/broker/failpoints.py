@@ -28,8 +28,11 @@ NAMES = (
     *(f"sent-{call}" for call in SENT_AHEAD),
 )
 
-OF_ARCHIVE = ("archive-written", "archive-renamed", "archive-acknowledged")
-"""Points of `export --to`: a part is written under a temporary name, renamed, acknowledged."""
+OF_RECORDING = (
+    "recording-written", "recording-committed", "recording-snapshot", "recording-acknowledged",
+    "recording-erased", "recording-vacuumed",
+)  # fmt: skip
+"""Points of `backup` and `erase`: within a transaction, after it, after its acknowledgement."""
 
 
 class Failpoint:
@@ -40,7 +43,7 @@ class Failpoint:
 
     def __init__(self, text: str) -> None:
         name, _, nth = text.partition(":")
-        known = NAMES + OF_ARCHIVE
+        known = NAMES + OF_RECORDING
         if name not in known:
             raise ValueError(f"{VARIABLE}: no failpoint {name[:80]!r}; known: {', '.join(known)}")
         self._name = name
@@ -54,3 +57,9 @@ class Failpoint:
 
 chosen = Failpoint(_text) if (_text := os.environ.get(VARIABLE)) else None
 """The failpoint of this process; None outside of tests."""
+
+
+def reach(name: str) -> None:
+    """Pass the point `name` if this process has a failpoint."""
+    if chosen is not None:
+        chosen.reach(name)

@@ -114,7 +114,7 @@ class FeedReader(Keys):
 
     def hash_fields(self, key: str) -> dict[bytes, Any]:
         """Return all fields of a hash; {} if it does not exist."""
-        return pairs_of(self.call("HGETALL", key))
+        return pairs_of(self.call(commands.ALL_FIELDS, key))
 
     def lease_value(self) -> bytes | None:
         """Return the stored lease; see `leases.Holder`."""

@@ -225,19 +225,18 @@ class NodePolls:
         for node in self._nodes.values():
             try:
                 if node.descriptor in readable:
-                    arrived += [_arrival(*each) for each in node.replies()]
+                    arrived += self._taken([_arrival(*each) for each in node.replies()])
                 if node.awaiting and now - node.sent_at > POLL_TIMEOUT:
                     raise redis.TimeoutError("no reply")
                 if is_due and node.streams and not node.awaiting:
                     self._poll_node(node)
             except ReplyTooLarge:  # each feed then reads alone, with fewer entries
-                arrived += [Arrival(one, [], True) for one, _ in node.streams.values()]
+                alone = [Arrival(one, [], True) for one, _ in node.streams.values()]
+                arrived += self._taken(alone)
                 node.close()
             except redis.RedisError:
                 broken[node.url] = [one for one, _ in node.streams.values()]
                 self._mark_failed(node)
-        for arrival in arrived:
-            self._remove(arrival.read)
         return arrived, broken
 
     def close(self) -> None:
@@ -257,11 +256,14 @@ class NodePolls:
         node.streams, node.packet = {}, b""
         nodes_of(self._url).note_failure(node.url, NodeHealth.SILENT if is_new else NodeHealth.GOOD)
 
-    def _remove(self, one: StreamRead) -> None:
-        for node in self._nodes.values():
-            if node.streams.get(one.key, (None,))[0] is one:
-                del node.streams[one.key]
-                node.packet = b""
+    def _taken(self, arrivals: list[Arrival]) -> list[Arrival]:
+        """Return the arrivals. Their streams are not in the next poll, which may be due already."""
+        for one in (arrival.read for arrival in arrivals):
+            for node in self._nodes.values():
+                if node.streams.get(one.key, (None,))[0] is one:
+                    del node.streams[one.key]
+                    node.packet = b""
+        return arrivals
 
 
 def _arrival(one: StreamRead, reply: Any) -> Arrival:

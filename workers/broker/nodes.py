@@ -30,15 +30,8 @@ from typing_extensions import override
 
 from workers.broker.client import client, translated
 from workers.broker.pipeline import Argument, key_of
-from workers.config.redis_url import (
-    CLUSTER,
-    Address,
-    address_in,
-    check_url,
-    kind_of,
-    redacted,
-    servers_of,
-)
+from workers.broker.servers import Address, address_in, check_url, servers_of
+from workers.config.redis_url import CLUSTER, kind_of, redacted
 from workers.errors import RedisUnsuitable
 
 TOPOLOGY_TIMEOUT = 2.0  # seconds for a node or sentinel to answer, before another is asked

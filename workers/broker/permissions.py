@@ -14,7 +14,7 @@ from workers.broker.client import TIMEOUT, client, delays, translated
 from workers.broker.nodes import NodeHealth, nodes_of
 from workers.config.redis_url import CLUSTER, SENTINEL, kind_of, redacted
 from workers.errors import AccessDenied, Stopped, Unavailable
-from workers.feed.keys import GROUP, REGISTRY, SCORERS, FeedKeys
+from workers.feed.keys import GROUP, REGISTRY, FeedKeys
 from workers.stop import Stop
 
 Command = tuple[str, ...]
@@ -49,6 +49,8 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("PERSIST", snap), ("SET", snap, "", "EX", "1"), ("UNLINK", snap), ("SADD", REGISTRY, "f"),
         ("SET", lease, "", "PX", "1"), ("DEL", lease), ("XGROUP", "SETID", keys.input, GROUP, "0"),
         ("XGROUP", "CREATE", keys.input, GROUP, "0"), ("DEL", keys.restart_mark),
+        ("HSET", keys.answered_ids, "i", ""), ("HDEL", keys.answered_ids, "i"),
+        ("UNLINK", keys.answered_ids),
     ]  # fmt: skip
     if consumer_group is None:
         return reads + writes
@@ -63,30 +65,17 @@ def of_commit(keys: FeedKeys) -> list[Command]:
         ("HSET", keys.state, "epoch", "0"), ("HINCRBY", keys.state, "epoch", "1"),
         ("XADD", keys.out, "*", "p", ""), ("XTRIM", keys.input, "MAXLEN", "1"),
         ("XGROUP", "SETID", keys.input, GROUP, "0"), ("PERSIST", snap), ("UNLINK", snap),
-        ("PEXPIREAT", snap, "1"),
+        ("PEXPIREAT", snap, "1"), ("HSET", keys.answered_ids, "i", ""),
+        ("HDEL", keys.answered_ids, "i"),
     ]  # fmt: skip
 
 
 def of_publisher(keys: FeedKeys) -> list[Command]:
-    """Return the additional commands of a worker that publishes states for scorers."""
+    """Return the additional commands of a worker that publishes states."""
     part = keys.published_parts(0, "0" * 8, 1)[0]
     return [
         ("TIME",), ("HGETALL", keys.published), ("HSET", keys.published, "n", "0"),
         ("SET", part, "", "EX", "1"), ("EXISTS", part), ("PERSIST", part), ("EXPIRE", part, "1"),
-    ]  # fmt: skip
-
-
-def of_scorer(keys: FeedKeys) -> list[Command]:
-    """Return one command of each kind and key that a scorer and its scripts use."""
-    req, pub, answer = keys.requests, keys.published, keys.reply("0")
-    return [
-        ("HGETALL", keys.state), ("HMGET", keys.state, "n"), ("HGETALL", pub), ("TIME",),
-        ("GET", keys.published_parts(0, "0" * 8, 1)[0]), ("XGROUP", "CREATE", req, SCORERS, "0"),
-        ("XINFO", "CONSUMERS", req, SCORERS), ("XLEN", req), ("XRANGE", req, "-", "+"),
-        ("XREADGROUP", "GROUP", SCORERS, "c", "STREAMS", req, ">"), ("XPENDING", req, SCORERS),
-        ("XCLAIM", req, SCORERS, "c", "1", "0-1"), ("XACK", req, SCORERS, "0-1"),
-        ("XDEL", req, "0-1"), ("EXISTS", answer), ("RPUSH", answer, ""),
-        ("EXPIRE", answer, "1"), ("EVAL", "return 1", "1", req), ("EVALSHA", "0" * 40, "1", req),
     ]  # fmt: skip
 
 

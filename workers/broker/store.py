@@ -1,6 +1,6 @@
 """Write a feed: nothing else writes its state."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from workers.broker import commands
@@ -27,16 +27,19 @@ from workers.stop import Stop
 
 log = Logger("online_svm.worker")
 
+_IDS_AT_ONCE = 10_000  # a script with so many takes about ten milliseconds
+
 # Expiry of a snapshot, or published state, that nothing points to.
 _UNREFERENCED_SECONDS = 3600
 
 _REPLACED_SECONDS = 10
-"""Expiry of a replaced published state: a scorer reads a state in milliseconds."""
+"""Expiry of a replaced published state: a gateway reads a state in milliseconds."""
 
 _COMMIT = Script.load("streams", "input", "commit")
 _FENCE = Script.load("streams", "input", "fence")
 _CHECK_INPUT = Script.load("streams", "input", "check_input", name="check-input")
 _PUBLISH = Script.load("publish")
+_WRITE_IDS = Script.load("streams", "write_ids", name="write-ids")
 _PUT = Script.load("put_snapshot", name="put")
 
 _UNCOUNTED = (
@@ -49,10 +52,8 @@ class Store(FeedReader):
     """Reads and writes a feed; takes the parameters of `FeedReader`, too.
 
     `wait_replicas` replicas must acknowledge a take-over and each commit. `retained` decides what
-    commits trim. A combination, which has no input stream of its own, sets `reads_input` to False.
+    commits trim.
     """
-
-    reads_input = True
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class Store(FeedReader):
         fields = [] if new is None else initial_fields(new)
         keys = [self.keys.state, self.keys.input, self.keys.restart_mark]
         stored = "" if kept is None else kept.model_dump_json()
-        args = [writer, int(self.reads_input), stored, *fields]
+        args = [writer, stored, *fields]
         reply = self._connection.evaluate(_FENCE, keys, args, self._wait_replicas)
         if reply[0] == b"LOST":
             raise lost(self.keys)
@@ -150,7 +151,23 @@ class Store(FeedReader):
 
     def _check_accepted(self, reply: Sequence[Any]) -> None:
         if reply[0] != b"OK":
-            raise input_lost(reply, self.keys, self.expected_types())
+            raise input_lost(reply, self.keys, self.expected_types(), self._can_replay)
+
+    def _can_replay(self) -> bool:
+        """Return whether the input between the newest snapshot and the cursor is all there.
+
+        Each answer has the ID of its entry, so the answers tell which entries there were.
+        """
+        state = self.state()
+        if state is None:
+            return False
+        cursor = state.position.cursor
+        after = b"0-0" if state.snapshot is None else state.snapshot.cursor
+        if after == cursor:
+            return True
+        given = {entry[0] for entry in self.each(self.keys.input, after, cursor)}
+        answered = (entry[0] for entry in self.each(self.keys.out, after, cursor))
+        return cursor in given and all(entry_id in given for entry_id in answered)
 
     def _warn_if_uncounted(self, reply: Sequence[Any]) -> None:
         if reply[1]:
@@ -178,6 +195,14 @@ class Store(FeedReader):
                 *commands.append(self.keys.raised, [ALARM, entry_id], maxlen=EVENTS_KEPT)
             )
 
+    def write_answered_ids(self, epoch: int, fields: Mapping[str, bytes]) -> None:
+        """Write all fields of the hash `ids` at a take-over; each commit then changes it."""
+        keys = [self.keys.state, self.keys.answered_ids]
+        pairs = list(fields.items())
+        for begin in range(0, max(1, len(pairs)), _IDS_AT_ONCE):
+            part = [text for pair in pairs[begin : begin + _IDS_AT_ONCE] for text in pair]
+            self._connection.evaluate(_WRITE_IDS, keys, [epoch, int(begin == 0), *part])
+
     def put_snapshot(self, pointer: Pointer, data: bytes) -> list[PendingReply]:
         """Send a snapshot in parts; they expire unless a commit points to them."""
         text, keys = pointer.encode(), pointer.keys(self.keys)
@@ -196,7 +221,7 @@ class Store(FeedReader):
     def publish(
         self, new: Publication, data: bytes, epoch: int, before: Publication | None
     ) -> PendingReply:
-        """Publish a state for scorers, after the commit at its position; wait for no reply.
+        """Publish a state, after the commit at its position; wait for no reply.
 
         The reply is 1 once the state is the newest; the state `before` then expires after ten
         seconds. If the state is refused, its parts expire after an hour.
@@ -225,7 +250,7 @@ class Store(FeedReader):
 
     def send(self, commit: Commit) -> PendingReply:
         """Send a commit; `confirm` it before sending another."""
-        arguments = arguments_of(commit, self.retained.send(commit), self.reads_input)
+        arguments = arguments_of(commit, self.retained.send(commit))
         return self._connection.send_script(
             _COMMIT, keys_of(commit, self.keys), arguments, self._wait_replicas
         )
@@ -238,7 +263,7 @@ class Store(FeedReader):
         """Wait for a commit; send it again if its reply was lost. Raises as `commit`."""
         reply = self._connection.receive_script(_COMMIT, sent)
         if reply[0] != b"OK":
-            check_refusal(commit, reply, self.keys, self.expected_types())
+            check_refusal(commit, reply, self.keys, self.expected_types(), self._can_replay)
         self.retained.confirm(commit)
 
 

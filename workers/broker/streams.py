@@ -89,7 +89,7 @@ class Keys(ABC):
 
     def length(self, stream: str) -> int:
         """Return the number of entries; 0 if the stream does not exist."""
-        return int(self.call("XLEN", stream))
+        return int(self.call(commands.LENGTH, stream))
 
     def stream_info(self, stream: str) -> StreamInfo:
         """Return the XINFO of an existing stream."""
@@ -139,6 +139,10 @@ class Keys(ABC):
         """Append an entry; Redis assigns its ID. Trim the stream to about `maxlen` entries."""
         self.call(*commands.append(stream, fields, maxlen=maxlen))
 
+    def put_only_entry(self, stream: str, *fields: Argument) -> None:
+        """Append an entry, which becomes the only one of the stream."""
+        self.call("XADD", stream, "MAXLEN", "=", 1, "*", *fields)
+
     def groups(self, stream: str) -> list[GroupInfo]:
         """Return the consumer groups of an existing stream."""
         return [GroupInfo.parse(row) for row in self.call("XINFO", "GROUPS", stream)]
@@ -159,11 +163,6 @@ class Keys(ABC):
     def memory(self, key: str, samples: int) -> int | None:
         """Return the approximate memory of a key in bytes; None if it does not exist."""
         found: int | None = self.call("MEMORY", "USAGE", key, "SAMPLES", samples)
-        return found
-
-    def wait_for_element(self, key: str, seconds: float) -> bytes | None:
-        """Wait for the first element of a list and return it, without removing it."""
-        found: bytes | None = self.call("BLMOVE", key, key, "LEFT", "LEFT", seconds)
         return found
 
     def delete(self, *keys: str) -> int:

@@ -1,5 +1,6 @@
 """The command `online-svm`."""
 
+import errno
 import functools
 import inspect
 import os
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Try it": ("demo",),
-    "Run a feed": ("worker", "push", "gateway", "combine", "scorer", "fleet"),
+    "Run a feed": ("worker", "push", "gateway", "fleet"),
     "Look at it": ("tail", "status", "dashboard", "report", "note"),
     "Ask why": ("explain", "verify", "backtest"),
     "Keep it": ("export", "backup", "restore"),
@@ -44,13 +45,14 @@ INTERRUPTED = 130
 
 _MARKUP = re.compile(r"\[[a-z#/@][^\[]*?\]")
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _STDOUT = 1  # file descriptor
 
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
 """Environment variable that the completion script of a shell sets."""
 
 _MUST_FINISH = frozenset(
-    ("worker", "combine", "push", "verify", "backup", "restore", "fork", "reset", "erase")
+    ("worker", "push", "verify", "backup", "restore", "fork", "reset", "erase")
 )
 """Commands that must not exit with 0 after a broken pipe, because they may be unfinished.
 
@@ -96,11 +98,11 @@ def _add(app: typer.Typer, name: str, is_overview: bool) -> None:
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name)
         return
-    names, kind = getattr(found, "settings", None), None
-    if names is not None and not is_overview:
+    kind = None
+    if getattr(found, "takes_settings", False) and not is_overview:
         from workers.cli.options import SettingsCommand, settings_added
 
-        found = settings_added(found, names)
+        found = settings_added(found)
         kind = SettingsCommand if name in _WITH_RARE_OPTIONS else None
     app.command(name, cls=kind)(_with_groups(found))
 
@@ -173,7 +175,7 @@ def _online_svm(
 
 def _run(command: "TyperGroup", given: list[str]) -> int:
     code = 0
-    with _duplicate_of_stdout() as output:
+    with _private_files(), _duplicate_of_stdout() as output:
         try:
             code = _call(command, given)
             print(end="", flush=True)  # flush here, where an error can be handled
@@ -187,16 +189,25 @@ def _run(command: "TyperGroup", given: list[str]) -> int:
     return code
 
 
+@contextmanager
+def _private_files() -> Iterator[None]:
+    """Let only this user read the files that are made within the block."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def _must_finish(given: list[str]) -> bool:
     if not given or "--help" in given:
         return False
-    writes_files = any(word.partition("=")[0] == "--to" for word in given)
-    return given[0] in _MUST_FINISH or (given[0] == "export" and writes_files)
+    return given[0] in _MUST_FINISH
 
 
 def _call(command: "TyperGroup", given: list[str]) -> int:
     from online_svm.errors import OnlineSVMError
-    from workers.errors import WorkerError, exit_code
+    from workers.errors import BadConfiguration, WorkerError, exit_code
     from workers.text import printable
 
     try:
@@ -209,6 +220,13 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
         with suppress(BrokenPipeError):  # the exit code reports the error too
             _print_error(printable(" ".join(str(error).split())))
         return exit_code(error)
+    except OSError as error:
+        is_full = error.errno in _NO_SPACE
+        if error.filename is None and not is_full:
+            raise
+        way_on = "; make room" if is_full else ""
+        _print_error(printable(f"{error.filename or 'a file'}: {error.strerror}{way_on}"))
+        return BadConfiguration.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

@@ -1,7 +1,7 @@
 """`backtest`: several configurations over one recorded history."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from workers.cli.common import (
     check_picture,
     note,
     opt,
+    reading,
     replacing,
     show,
     show_json,
@@ -27,7 +28,7 @@ from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
-    from workers.offline.backtest.configurations import Configuration
+    from workers.offline.backtest.prequential import Configuration
     from workers.offline.backtest.run import Compute, Finished
 
 
@@ -39,11 +40,8 @@ SUMMARY_ROWS = 1000  # rows that are read for the summary of the columns
 
 @dataclass(frozen=True, slots=True)
 class HistoryOptions(SourceOptions):
-    """Options to read a history; those of files are refused for a feed or an archive."""
+    """Options to read a history; those of files are refused for a feed or its recording."""
 
-    feed: Annotated[
-        bool, opt("--feed", "It is a feed, though a file or data set has the name.")
-    ] = False
     limit: Annotated[int | None, Option(min=1, help="Entries to answer, at most.")] = None
 
     def entries(self, source: str) -> Iterator[Entry]:
@@ -55,7 +53,7 @@ class HistoryOptions(SourceOptions):
         layout = Layout()
         chosen, _ = self.chosen(rows(source, self.reading(), layout), limit=self.limit)
         for row in self.summarized(chosen, layout, SUMMARY_ROWS):
-            yield b"", encoded(row, self.arrays)
+            yield b"", encoded(row)
 
     def refuse_file_options(self, source: str) -> None:
         """Raise BadConfiguration if an option for files was given."""
@@ -72,20 +70,14 @@ class HistoryOptions(SourceOptions):
 def opened_source(
     source: str, how: HistoryOptions, redis: RedisOptions, given: "WorkerSettings"
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
-    """Yield the settings of an archive, a feed or a file (`given` for a file), and its entries."""
-    from workers.offline.archive.layout import is_archive
+    """Yield the settings of a recording, a feed or a file (`given` for a file), and its entries."""
+    from workers.recording.reader import is_recording
 
-    archived = not how.feed and is_archive(Path(source))
-    if not archived and not how.feed and _is_readable(source):
+    if not is_recording(source) and _is_readable(source):
         yield given, how.entries(source)
         return
     how.refuse_file_options(source)
-    history = (
-        nullcontext(_archived(source, given))
-        if archived
-        else _feed_history(source, redis, given, how.feed)
-    )
-    with history as (base, entries):
+    with _feed_history(source, redis, given) as (base, entries):
         yield base, islice(entries, how.limit)
 
 
@@ -100,34 +92,22 @@ def _is_readable(source: str) -> bool:
 
 @contextmanager
 def _feed_history(
-    name: str, redis: RedisOptions, given: "WorkerSettings", is_explicit: bool
+    name: str, redis: RedisOptions, given: "WorkerSettings"
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     from workers.feed.keys import FeedKeys
     from workers.offline.backtest.history import FeedHistory
+    from workers.recording.reader import is_recording
 
-    FeedKeys(name)
+    if not is_recording(name):
+        FeedKeys(name)
     try:
-        with redis.store(name) as store:
+        with reading(name, redis, is_supported=False) as store:
             history = FeedHistory(store)
             yield history.settings(given), _printing_counts(history.entries(), history, name)
     except EmbeddedNotRunning as error:
-        if is_explicit:
-            raise
         raise BadConfiguration(
             f"{name}: no such file or data set, so it would be a feed; {error}"
         ) from None
-
-
-def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, Entries]":
-    """Return the settings and the entries of an archive."""
-    from workers.feed.stored_settings import stored_settings
-    from workers.offline.archive.reader import Archive
-
-    archive = Archive(Path(source))
-    stored = stored_settings(archive.identity.feed, archive.identity.pinned)
-    if stored is None:
-        raise BadConfiguration(f"{source}: is of a combination: backtest its sources")
-    return given.over(*stored), (e for page in archive.inputs() for e in page)
 
 
 def _printing_counts(entries: Iterator[Entry], history: Any, name: str) -> Iterator[Entry]:
@@ -214,9 +194,9 @@ def backtest(
     source: Annotated[
         str,
         Argument(
-            metavar="FILE|FEED|DIR",
-            help="What push takes: a file, - for standard input, a data set by name. An archive, "
-            "a directory. Else a feed, of which the kept input is read.",
+            metavar="FILE|FEED",
+            help="What push takes: a file, - for standard input, a data set by name. A file of "
+            "`backup`. Else a feed, of which the kept input is read.",
         ),
     ],
     *,
@@ -256,7 +236,7 @@ def _print_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None
     from workers.offline.decision_costs import decision_costs
 
     sections = read_sections(file)
-    with redis.answered(feed) as store, doing("reading the answers"):
+    with reading(feed, redis) as store, doing("reading the answers"):
         found = decision_costs(store, sections)
     if json:
         costs = {name: asdict(report) for name, report in found.items()}

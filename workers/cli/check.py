@@ -17,7 +17,7 @@ STORED_ORIGIN = "stored with the feed"
 """Origin of a setting that is fixed for the feed since its first worker."""
 
 
-@with_settings()
+@with_settings
 def check(
     feed: Annotated[
         str | None, Argument(help="Name of the feed; default the settings alone.")

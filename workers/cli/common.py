@@ -3,7 +3,7 @@
 import secrets
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from io import TextIOWrapper
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from workers.broker.embedded import Embedded
+    from workers.broker.feed_reader import FeedReader
     from workers.broker.store import Store
 
 
@@ -36,6 +37,10 @@ def opt(form: str, help: str, **bounds: Any) -> Any:
 
 
 Feed = Annotated[str, Argument(help="Name of the feed.")]
+Source = Annotated[
+    str,
+    Argument(metavar="FEED|FILE", help="Name of the feed, or a file that `backup` has written."),
+]
 Redis = Annotated[
     str | None,
     Option(
@@ -44,10 +49,6 @@ Redis = Annotated[
 ]
 Config = Annotated[Path | None, Option("--config", metavar="FILE", help="TOML file with settings.")]
 Json = Annotated[bool, opt("--json", "Print JSON, one object a line.")]
-DataDir = Annotated[
-    Path | None,
-    Option("--data-dir", metavar="DIR", help="Where the data files are; default $ONLINE_SVM_DATA."),
-]
 Overwrite = Annotated[bool, opt("--overwrite", "Replace FILE if it is there.")]
 Port = Annotated[int, Option(min=0, max=65535, help="Port; 0 is any free one.")]
 Yes = Annotated[bool, opt("--yes", "Do not ask.")]
@@ -58,18 +59,11 @@ Command = Callable[..., None]
 PROGRESS_SECONDS = 2.0  # seconds between two lines of progress
 
 
-def with_settings(*names: str) -> Callable[[Command], Command]:
-    """Give a command that takes ``**settings`` an option for each of these settings.
-
-    Without names it gets every setting, and `--help-all`; see `workers.cli.options`.
-    """
-
-    def mark(command: Command) -> Command:
-        # `app` makes the options only if the command is used: loading the settings takes long.
-        command.settings = names  # type: ignore[attr-defined]
-        return command
-
-    return mark
+def with_settings(command: Command) -> Command:
+    """Give a command that takes ``**settings`` an option for each setting, and `--help-all`."""
+    # `app` makes the options only if the command is used: loading the settings takes long.
+    command.takes_settings = True  # type: ignore[attr-defined]
+    return command
 
 
 def with_parameters(command: Command, parameters: list[Parameter]) -> Command:
@@ -118,7 +112,7 @@ class RedisOptions:
 
     @contextmanager
     def answered(self, feed: str) -> "Iterator[Store]":
-        """Open the store of a feed that exists, and whose semantics are supported."""
+        """Open the store of a feed that exists, and that no earlier version began."""
         from workers.reading.answers import check_known
         from workers.reading.registry import require
 
@@ -126,6 +120,20 @@ class RedisOptions:
             require(store)
             check_known(store)
             yield store
+
+
+def reading(
+    source: str, redis: RedisOptions, is_supported: bool = True
+) -> "AbstractContextManager[FeedReader]":
+    """Open a recording, if `source` is the file of one, else the store of the feed of this name.
+
+    With `is_supported` the feed must exist, and no earlier version may have begun it.
+    """
+    from workers.recording.reader import Recording, is_recording
+
+    if is_recording(source):
+        return Recording.open(Path(source))
+    return redis.answered(source) if is_supported else redis.store(source)
 
 
 def embedded_url() -> str:

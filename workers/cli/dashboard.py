@@ -45,8 +45,7 @@ def dashboard(
 
     It only reads. --json prints the address of the page as JSON.
     """
-    from workers.feed.selection import Selection
-    from workers.runner.shard import Shard
+    from workers.feed.selection import Selection, Shard
 
     Selection(feeds or ("*",))  # raises for an invalid name
     owns = None if shard is None else Shard.parse(shard).owns

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from workers.cli.common import check_picture, opt
+from workers.cli.common import check_picture
 from workers.errors import writing
 
 PICTURE = Path("demo-output/curves.png")  # default path of the picture
@@ -21,9 +21,6 @@ def demo(
     speed: Annotated[
         float, Option(min=0.1, max=1000.0, help="Push this many times as fast.")
     ] = 1.0,
-    page: Annotated[
-        bool, opt("--page", "Show the feeds in a browser too, until Enter is pressed.")
-    ] = False,
 ) -> None:
     """Answer three real feeds live, show their validity and alarms, and draw the curves.
 
@@ -37,4 +34,4 @@ def demo(
 
     from workers.demo.run import run
 
-    run(picture, Console(), speed, page=page)
+    run(picture, Console(), speed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument
 
-from workers.cli.common import Feed, Json, RedisOptions, show, show_json
+from workers.cli.common import Json, RedisOptions, Source, reading, show, show_json
 
 if TYPE_CHECKING:
     from online_svm.predictor.explanation import Explanation, SupportVector
@@ -18,7 +18,7 @@ _MISMATCH = 5  # exit code
 
 
 def explain(
-    feed: Feed,
+    source: Source,
     id: Annotated[
         str, Argument(metavar="ID", help="ID of the answer's entry, or the id of its producer.")
     ],
@@ -35,7 +35,10 @@ def explain(
     from workers.offline.explain import explain_answer
     from workers.reading.registry import require
 
-    with redis.store(feed) as store, doing("answering the input before it again"):
+    with (
+        reading(source, redis, is_supported=False) as store,
+        doing("answering the input before it again"),
+    ):
         require(store)
         found = explain_answer(store, id)
     if json:
@@ -95,14 +98,12 @@ def _basis(found: "Explained", basis: "Explanation") -> list[str]:
 def _contributions(found: "Explained") -> list[str]:
     """Return a line for each of the largest contributions."""
     lines: list[str] = []
-    names = found.features
     for one in found.contributions[:_MAX_CONTRIBUTIONS]:
-        name = str(one.feature) if names is None else names[one.feature]
         sent = found.values[one.feature]
         value = f"{sent:.4g}" if isinstance(sent, float) else str(sent)
         typical = "the usual value" if one.typical is None else f"{one.typical:.4g}"
         lines.append(
-            f"  {'because' if not lines else '':<9}  {name[:_MAX_CHARS]}={value[:_MAX_CHARS]}: "
+            f"  {'because' if not lines else '':<9}  {one.name[:_MAX_CHARS]}={value[:_MAX_CHARS]}: "
             f"{one.effect:+.3f} compared with {typical}"
         )
     return lines

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from workers.cli.common import Json, RedisOptions, note, opt, show, show_json, with_settings
 from workers.errors import BadConfiguration
-from workers.runner.shard import MAX_SHARDS
+from workers.feed.selection import MAX_SHARDS
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
@@ -112,7 +112,7 @@ class ShardOptions:
     ] = None
 
 
-@with_settings()
+@with_settings
 def fleet(
     feeds: Annotated[
         list[str] | None,

@@ -1,19 +1,17 @@
 """`fork`: answer the same input under another configuration."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from workers.cli.common import Feed, RedisOptions, note, opt
-from workers.config.text_values import option
+from workers.cli.common import RedisOptions, Source, note, opt, reading
 from workers.errors import Unavailable
 from workers.text import counted
 
 if TYPE_CHECKING:
-    from workers.admin.fork import Fork
+    from workers.recording.fork import Fork
 
 
 def fork(
-    feed: Feed,
+    source: Source,
     *,
     redis: RedisOptions,
     to: Annotated[
@@ -21,30 +19,26 @@ def fork(
     ] = None,
 ) -> None:
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
-    from workers.admin import fork as forking
     from workers.broker.store import Store
     from workers.cli.progress import plain_progress
     from workers.config.loading import load
-    from workers.feed.stored_settings import lost_settings
+    from workers.recording import fork as forking
 
-    given = load({}, redis.config)  # first, so that wrong settings are reported before the copy
+    load({}, redis.config)  # first, so that wrong settings are reported before the copy
     url = redis.url()
     config = flag = f" --config {redis.config}" if redis.config else ""
-    with Store(url, feed) as store:
+    with reading(source, redis, is_supported=False) as store:
         state = store.state()
-        lost = None if state is None else lost_settings(feed, state.pinned, given)
         if state is not None and state.retention is not None and state.retention.keep_input:
             flag += " --keep-input"
-        name = to or _free_name(url, feed)
+        name = to or _free_name(url, store.keys.feed)
         with Store(url, name) as target:
             entries = store.length(store.keys.input)
             try:
                 copied = forking.fork(store, target, plain_progress(entries, "copied"))
             except (Unavailable, KeyboardInterrupt):
-                note(f"to go on with the copy: online-svm fork {feed} --to {name}{config}")
+                note(f"to go on with the copy: online-svm fork {source} --to {name}{config}")
                 raise
-    if lost is not None:
-        note(renewed(feed, name, lost))
     note(f"{describe(copied)}; to answer: online-svm worker {name}{flag}")
     print(name)
 
@@ -54,8 +48,8 @@ def describe(fork: "Fork") -> str:
 
     Examples
     --------
-    >>> from workers.admin.fork import Fork
-    >>> from workers.feed.erased import Missing
+    >>> from workers.recording.fork import Fork
+    >>> from workers.admin.erased_streams import Missing
     >>> describe(Fork(1, 1, Missing(0)))
     '1 entry copied'
     >>> describe(Fork(40, 100, Missing(2000)))
@@ -74,16 +68,6 @@ answered and trimmed'
     if fork.missing.erased:
         text += f"; the new feed lacks {fork.missing.erased_shown}"
     return text
-
-
-def renewed(feed: str, name: str, lost: Mapping[str, Any]) -> str:
-    """Return a note that the fork of a feed of earlier semantics has not its settings `lost`."""
-    text = (
-        f"{feed!r} was begun under semantics that are no longer computed; {name!r} has its kept "
-        "input and today's defaults"
-    )
-    options = " ".join(option(setting, value) for setting, value in lost.items())
-    return f"{text}; {feed!r} was set to {options}" if options else text
 
 
 def _free_name(url: str, feed: str) -> str:

@@ -37,6 +37,10 @@ class GatewayOptions:
         1 << 20
     )
     connections: Annotated[int, Option(min=1, help="Connections at the same time, at most.")] = 2000
+    states: Annotated[
+        int,
+        Option(min=1, help="Published states to keep, of the feeds whose scores were asked last."),
+    ] = 64
 
 
 def gateway(
@@ -70,7 +74,9 @@ def gateway(
         from workers.gateway.tokens import Tokens
         from workers.log import configure
     configure()
-    limits = GatewayLimits(server.high_water, server.max_body, server.connections)
+    limits = GatewayLimits(
+        server.high_water, server.max_body, server.connections, states=server.states
+    )
     serving = GatewayServer(
         Gateway(url, [*dict.fromkeys(feeds)], Tokens(server.token_file), limits),
         server.address,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from workers.cli.common import Feed, RedisOptions, opt
 from workers.cli.common import note as print_note
@@ -21,14 +21,6 @@ def note(
             "with --silence."
         ),
     ] = "",
-    at: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            min=0,
-            help="Examples learned before it happened; default those that are learned now.",
-        ),
-    ] = None,
     ack: Annotated[
         str | None,
         opt(
@@ -48,15 +40,17 @@ def note(
 
     With --ack or --silence note that an alarm was seen, or that none is to be posted for a while.
     """
-    if sum(option is not None for option in (at, ack, silence)) > 1:
-        raise BadConfiguration("give one of --at, --ack and --silence")
+    if ack is not None and silence is not None:
+        raise BadConfiguration("give --ack or --silence, not both")
+    from workers.admin.notes import note as note_of
+
     with redis.store(feed) as store:
         if ack is not None:
             done = _acknowledged(store, ack, text)
         elif silence is not None:
             done = _silenced(store, silence, text)
         else:
-            done = _noted(store, text, at)
+            done = f"noted at example {note_of(store, text):,}"
     print_note(f"{feed}: {done}")
 
 
@@ -71,11 +65,3 @@ def _silenced(store: "Store", time: str, reason: str) -> str:
     from workers.reading.events import moment
 
     return f"no alarm is posted until {moment(silence(store, duration(time), reason))} UTC"
-
-
-def _noted(store: "Store", text: str, at: int | None) -> str:
-    from workers.admin import notes
-
-    if at is not None:
-        notes.check_reached(store, at)
-    return f"noted at example {notes.note(store, text, at):,}"

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -18,17 +18,13 @@ from workers.cli.common import Command, with_parameters
 from workers.config.settings import Limits, WorkerSettings
 from workers.config.text_values import has_rows
 
-_OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
-"""Settings without a generated option: one that commands declare, and a secret, which other users
-could read in the list of processes."""
-
 COMMON = (
     "classes", "missing", "horizon", "slices", "window", "refit_every", "on_drift", "dedupe_window",
     "keep_input", "retain_bytes", "metrics", "alarm_url",
 )  # fmt: skip
 """Settings that `--help` shows; `--help-all` shows all."""
 
-_RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "sigma"))
+_RARE = frozenset((*WorkerSettings.model_fields, "name", "shard"))
 _RARE -= {*COMMON, "redis"}
 _ALL = "online-svm.help-all"
 
@@ -68,17 +64,18 @@ HelpAll = Annotated[
 ]
 
 
-def settings_added(command: Command, names: Sequence[str]) -> Command:
-    """Return a command with an option for each of these settings in place of ``**settings``.
+def settings_added(command: Command) -> Command:
+    """Return a command with `--help-all`, and an option a setting in place of ``**settings``.
 
-    Without names it gets every setting, and `--help-all`. The values are texts or None;
-    `workers.config.loading.load` converts them.
+    The values are texts or None; `workers.config.loading.load` converts them.
     """
-    every = [name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS]
-    options = _parameters(names or every)
-    if not names:
-        kind = inspect.Parameter.KEYWORD_ONLY
-        options.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options = [
+        inspect.Parameter(name, kind, default=None, annotation=_option(name, field))
+        for name, field in WorkerSettings.model_fields.items()
+        if name != "redis"  # commands declare it
+    ]
+    options.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
@@ -88,18 +85,6 @@ def settings_added(command: Command, names: Sequence[str]) -> Command:
     declared = inspect.signature(command).parameters.values()
     fixed = [p.replace(kind=p.KEYWORD_ONLY) for p in declared if p.kind is not p.VAR_KEYWORD]
     return with_parameters(called, fixed + options)
-
-
-def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
-    return [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=_option(name, WorkerSettings.model_fields[name]),
-        )
-        for name in names
-    ]
 
 
 def _option(name: str, field: FieldInfo) -> Any:
@@ -121,7 +106,7 @@ def metavar(field: FieldInfo) -> str:
     --------
     >>> fields = WorkerSettings.model_fields
     >>> [metavar(fields[name]) for name in ("kernel", "gamma", "window", "classes", "costs")]
-    ['<rbf|linear|poly>', '<VALUE|scale>', '<VALUE|none>', 'A,B,...', 'A:B=1,B:A=2']
+    ['<rbf|linear>', '<VALUE|scale>', '<VALUE|none>', 'A,B,...', 'A:B=1,B:A=2']
     """
     forms = dict.fromkeys(form for kind in _members(field.annotation) for form in _forms(kind))
     if field.get_default() is None:

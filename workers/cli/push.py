@@ -1,18 +1,26 @@
 """`push`: append examples to the input of a feed."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import orjson
 from typer import Argument, Option
 
-from workers.cli.common import Feed, RedisOptions, attached_url, embedded_url, note, opt
-from workers.cli.source_options import PushedSourceOptions
+from workers.cli.common import (
+    Feed,
+    Json,
+    RedisOptions,
+    attached_url,
+    embedded_url,
+    note,
+    opt,
+    show_json,
+)
+from workers.cli.source_options import PushedSourceOptions, watched
 from workers.errors import BadConfiguration, EmbeddedNotRunning
 from workers.text import counted
 
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
     from workers.push.convention import Convention
     from workers.push.ingest import Fields
+    from workers.push.preview import TableFinding
     from workers.push.reading import Reading
     from workers.push.rows import Layout
     from workers.push.sources import Row
@@ -39,7 +48,6 @@ class PushOptions:
     dry_run: Annotated[
         bool, opt("--dry-run", "Show how each column is read, check all rows, and send nothing.")
     ] = False
-    rate: Annotated[float | None, Option(min=1e-3, help="Rows a second, at most.")] = None
     high_water: Annotated[
         int,
         opt(
@@ -52,6 +60,19 @@ class PushOptions:
     high_water_bytes: Annotated[
         int, opt("N", "The same for N bytes of them: names and values of fields.", min=0)
     ] = HIGH_WATER_BYTES
+    json: Json = False
+
+    def tell(self, found: "TableFinding") -> None:
+        """Print a line about the source; with --json also as an object."""
+        note(str(found))
+        if self.json:
+            show_json(asdict(found))
+
+    def tell_result(self, count: int, text: str, sent: bool) -> None:
+        """Print how many rows were checked, or sent."""
+        note(text)
+        if self.json:
+            show_json({"kind": "result", "rows": count, "sent": sent})
 
 
 def push(
@@ -69,7 +90,7 @@ def push(
         opt(
             "FILE",
             "In the place of a source: labels of examples that were pushed before, by the id "
-            "in --id COLUMN; for a feed with a --horizon. Other columns than the id and the label "
+            "in --id COLUMN; for a feed with a --horizon. Rows without a label, and other columns, "
             "are left out.",
         ),
     ] = None,
@@ -83,7 +104,7 @@ def push(
     A worker answers each entry. Before the first example is sent, push prints how it reads the
     columns of the source; numbers and dates may be written as in any country, and what is found is
     stored with the feed. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
-    continue with.
+    continue with. --json prints each of these lines as an object, too, and at the end the number.
     """
     url = _checked(feed, redis)
     reading = how.reading()
@@ -93,7 +114,9 @@ def push(
     if options.limit == 0 or options.dry_run:
         known = _known(_running_url(url), feed) if options.dry_run else None
         plan = _planned(name, replace(reading, known=known), how, options)
-        _check(plan, "--dry-run" if options.dry_run else "--limit 0")
+        if options.dry_run:
+            plan = _accepted(plan, _running_url(url), feed)
+        _check(plan, options)
         return
     if name == "-" or Path(name).is_file():  # else there is no table
         url = url or embedded_url()
@@ -104,7 +127,7 @@ def push(
 
 def _checked(feed: str, redis: RedisOptions) -> str | None:
     """Check the feed's name and the URL before a large file is read; return the given URL."""
-    from workers.config.redis_url import check_url
+    from workers.broker.servers import check_url
     from workers.feed.keys import FeedKeys
 
     FeedKeys(feed)
@@ -125,7 +148,7 @@ def _running_url(given: str | None) -> str | None:
 def _known(url: str | None, feed: str) -> "Convention | None":
     """Return how earlier tables of the feed are written, if that is stored."""
     from workers.broker.feed_reader import FeedReader
-    from workers.push.feed_convention import stored_convention
+    from workers.push.convention import stored_convention
 
     if url is None:
         return None
@@ -143,6 +166,9 @@ class _Plan(NamedTuple):
     chunk: int  # rows sent at once
     reading: "Reading"
     layout: "Layout"
+    check: "Callable[[Sequence[Fields], int], None] | None" = (
+        None  # of entries, before they are sent
+    )
 
     def convention(self) -> "Convention | None":
         """Return how the table is written, if that is more than is stored for the feed."""
@@ -159,34 +185,65 @@ def _planned(
     """Open the source, and print the summary of its columns."""
     from workers.push import ingest, sources
     from workers.push.columns import MAX_ROWS
+    from workers.push.preview import LabelSpellings
     from workers.push.rows import Layout
 
     layout = Layout()
-    chunk = ingest.CHUNK_ENTRIES if options.rate is None else ingest.PushRate(options.rate).chunk
-    chunk = min(chunk, options.high_water or chunk)
+    chunk = min(ingest.CHUNK_ENTRIES, options.high_water or ingest.CHUNK_ENTRIES)
     if name == "-":  # rows of a live source must not wait for later ones
         reading = replace(reading, examined=chunk)
     found = sources.rows(name, reading, layout)
+    if reading.labels_only:
+        found = _with_outcome(found, layout)
     rows, total = how.chosen(found, options.skip, options.limit or None)
-    if not reading.labels_only:
+    if reading.labels_only:
+        rows = watched(rows, layout, LabelSpellings(()), options.tell)
+    else:
         shown = MAX_ROWS if options.dry_run else chunk
-        rows = how.summarized(rows, layout, shown, full=options.dry_run)
+        rows = how.summarized(rows, layout, shown, options.dry_run, options.tell)
     if total is None and name != "-":
         total = sources.row_count(Path(name), options.skip)
-    encode = ingest.label_entry if reading.labels_only else partial(ingest.entry, arrays=how.arrays)
+    encode = ingest.label_entry if reading.labels_only else ingest.entry
     return _Plan(rows, total, reading.labels_only, encode, chunk, reading, layout)
 
 
-def _check(plan: _Plan, option: str) -> None:
+def _with_outcome(rows: "Iterator[Row]", layout: "Layout") -> "Iterator[Row]":
+    """Yield the rows that have a label; count the others, whose outcome is still open."""
+    for row in rows:
+        if not (row.y or "").strip():
+            layout.open_outcomes += 1
+        else:
+            yield row
+
+
+def _accepted(plan: _Plan, url: str | None, feed: str) -> _Plan:
+    """Return a plan that refuses the entries that the feed must reject, if it has begun."""
+    from workers.broker.feed_reader import FeedReader
+    from workers.push.acceptance import Acceptance
+
+    if url is None:
+        return plan
+    with FeedReader(url, feed) as reader:
+        acceptance = Acceptance.of_feed(reader)
+    return plan if acceptance is None else plan._replace(check=acceptance.check)
+
+
+def _check(plan: _Plan, options: PushOptions) -> None:
     """Read and encode the rows without pushing them; print their number."""
     from workers.cli.progress import doing
+    from workers.push.ingest import chunks
 
     count = 0
     with doing("checking", plan.total) as progress:
-        for count, _ in enumerate(map(plan.encode, plan.rows), 1):
+        for chunk, _ in chunks(map(plan.encode, plan.rows), plan.chunk):
+            if plan.check is not None:
+                plan.check(chunk, options.skip + count)
+            count += len(chunk)
             progress(count)
     noun = "label" if plan.are_labels else "row"
-    note(f"{counted(count, noun)} can be pushed; none was, as {option} asks")
+    option = "--dry-run" if options.dry_run else "--limit 0"
+    text = f"{counted(count, noun)} can be pushed; none was, as {option} asks"
+    options.tell_result(count, text, sent=False)
 
 
 def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
@@ -195,31 +252,36 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
 
     if plan.are_labels:
         _check_horizon(url, feed)
+    plan = _accepted(plan, url, feed)
     began = time.monotonic()
-    stored = _store(plan.convention(), None, url, feed)
+    stored = _store(plan, None, url, feed, options)
     try:
         sent = _pushed(plan, url, feed, options)
     except PushInterrupted as interrupted:
         note(_resume_hint(interrupted.sent, interrupted.unsure, options.skip, options.limit))
         raise
-    _store(plan.convention(), stored, url, feed)
+    _store(plan, stored, url, feed, options)
     seconds = time.monotonic() - began
     noun = "label" if plan.are_labels else "row"
-    note(f"{counted(sent, noun)} pushed to feed {feed!r} in {seconds:.1f} s")
+    text = f"{counted(sent, noun)} pushed to feed {feed!r} in {seconds:.1f} s"
+    options.tell_result(sent, text, sent=True)
 
 
 def _store(
-    found: "Convention | None", stored: "Convention | None", url: str, feed: str
+    plan: _Plan, stored: "Convention | None", url: str, feed: str, options: PushOptions
 ) -> "Convention | None":
     """Store how the table is written, unless it is stored; return what is stored now."""
     from workers.broker.feed_reader import FeedReader
-    from workers.push.feed_convention import store_convention
+    from workers.push.convention import store_convention
+    from workers.push.preview import warning
 
+    found = plan.convention()
     if found is None or found == stored:
         return stored
     with FeedReader(url, feed) as reader:
         if not store_convention(reader, found):
-            note("how this table is written is not stored: this user may not, or it is too long")
+            text = "how this table is written is not stored: this user may not, or it is too long"
+            options.tell(warning("not_stored", text))
     return found
 
 
@@ -240,22 +302,21 @@ def _check_horizon(url: str, feed: str) -> None:
 
 
 def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
-    """Push the rows within the high-water marks and `--rate`; return their number."""
+    """Push the rows within the high-water marks; return their number."""
     from workers.cli.progress import push_progress
     from workers.push import ingest
 
-    pace = None if options.rate is None else ingest.PushRate(options.rate)
     with push_progress(plan.total) as progress, _back_pressure(url, feed, options) as wait:
 
         def after_chunk(sent: int, size: int) -> None:
             progress(sent)
-            for throttle in (wait, pace):
-                if throttle is not None:
-                    throttle(sent, size)
+            if wait is not None:
+                wait(sent, size)
 
         return ingest.push(
             plan.rows, url, feed,
-            encode=plan.encode, pacing=ingest.Pacing(plan.chunk, after_chunk), skipped=options.skip,
+            encode=plan.encode, check=plan.check,
+            pacing=ingest.Pacing(plan.chunk, after_chunk, options.skip),
         )  # fmt: skip
 
 
@@ -269,7 +330,7 @@ def _source(source: str | None, labels: str | None) -> str:
 def _for_labels(reading: "Reading") -> "Reading":
     if reading.id is None:
         raise BadConfiguration("--labels: say which column has the ids: --id COLUMN")
-    if reading.prob is not None or not reading.labelled:
+    if not reading.labelled:
         raise BadConfiguration("--labels: a label entry has an id and a label; leave out the rest")
     return replace(reading, labels_only=True)
 

@@ -5,9 +5,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
-from workers.cli.common import Json, Overwrite, RedisOptions, note, opt, replacing, show_json
+from workers.cli.common import (
+    Json,
+    Overwrite,
+    RedisOptions,
+    note,
+    opt,
+    reading,
+    replacing,
+    show_json,
+)
 from workers.cli.progress import doing
 from workers.errors import BadConfiguration, writing
 from workers.python_process import importing
@@ -15,7 +24,7 @@ from workers.text import printable
 
 if TYPE_CHECKING:
     from online_svm.metrics.sequential.comparison import MeanSince
-    from workers.dashboard.shown_feed import Axis, Excerpt
+    from workers.dashboard.shown_feed import Excerpt
     from workers.offline.comparison import FeedComparison, LossComparison
 
 
@@ -28,7 +37,6 @@ class FileOptions:
         str | None, opt("TIME", "Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC.")
     ] = None
     until: Annotated[str | None, opt("TIME", "End here; a date is its last moment.")] = None
-    along: Annotated[str, opt("n|time", "Draw along examples learned, or along time.")] = "n"
     positive: Annotated[
         str | None, opt("LABEL", "The class of interest; default the rare classes.")
     ] = None
@@ -47,8 +55,8 @@ def report(
     feed: Annotated[
         str,
         Argument(
-            metavar="FEED|FILE|DIR",
-            help="Name of the feed, a CSV file of online-svm export, or an archive.",
+            metavar="FEED|FILE",
+            help="Name of the feed, a file of online-svm backup, or a CSV file of export.",
         ),
     ],
     *,
@@ -57,14 +65,10 @@ def report(
         str | None,
         opt(
             "OTHER",
-            "Compare with this feed instead: print which of the two is better on the "
+            "Compare with this feed or file instead: print which of the two is better on the "
             "labelled examples that both answered. No file is written.",
         ),
     ] = None,
-    level: Annotated[
-        float,
-        Option(min=1e-9, max=0.5, help="With --against: chance of each test to be wrong, ever."),
-    ] = 0.05,
     redis: RedisOptions,
     json: Json = False,
 ) -> None:
@@ -81,12 +85,10 @@ def report(
     elif file.since or file.until:
         raise BadConfiguration("--against compares all that both keep: leave out the times")
     else:
-        _compare(feed, against, level, redis, json)
+        _compare(feed, against, redis, json)
 
 
 def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> None:
-    if file.along not in ("n", "time"):
-        raise BadConfiguration(f"--along {file.along!r}: expected n or time")
     with doing("reading what is kept"):
         past = replace(_past(feed, file, redis), positive=file.positive)
     if file.card:
@@ -121,11 +123,11 @@ def _write_card(past: "Excerpt", file: FileOptions, feed: str, as_json: bool) ->
         note(f"the card is in {written[0]} and {written[1]}")
 
 
-def _compare(first: str, second: str, level: float, redis: RedisOptions, as_json: bool) -> None:
+def _compare(first: str, second: str, redis: RedisOptions, as_json: bool) -> None:
     from workers.offline.comparison import compare
 
-    with redis.answered(first) as one, redis.answered(second) as other, doing("comparing"):
-        found = compare(one, other, level)
+    with reading(first, redis) as one, reading(second, redis) as other, doing("comparing"):
+        found = compare(one, other)
     if as_json:
         show_json({"first": first, "second": second} | asdict(found))
     else:
@@ -135,20 +137,16 @@ def _compare(first: str, second: str, level: float, redis: RedisOptions, as_json
 def _past(source: str, file: FileOptions, redis: RedisOptions) -> "Excerpt":
     since = _milliseconds("--since", file.since)
     until = _milliseconds("--until", file.until, is_end=True)
-    axis: Axis = "time" if file.along == "time" else "n"
     with importing():
         from workers.dashboard.past_export import read_export
-        from workers.dashboard.past_run import read_archive, read_past
-        from workers.offline.archive.layout import is_archive
-        from workers.offline.archive.reader import Archive
+        from workers.dashboard.past_run import read_past
         from workers.reading.registry import require
-    if Path(source).is_file():
-        return read_export(Path(source), since, until, axis)
-    if is_archive(Path(source)):
-        return read_archive(Archive(Path(source)), since, until, axis)
-    with redis.store(source) as store:
+        from workers.recording.reader import is_recording
+    if Path(source).is_file() and not is_recording(source):
+        return read_export(Path(source), since, until)
+    with reading(source, redis, is_supported=False) as store:
         require(store)
-        return read_past(store, since, until, axis)
+        return read_past(store, since, until)
 
 
 def _milliseconds(option: str, text: str | None, is_end: bool = False) -> float | None:

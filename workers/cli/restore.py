@@ -10,7 +10,7 @@ from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note
 from workers.text import counted
 
 if TYPE_CHECKING:
-    from workers.admin.restore import Restored
+    from workers.recording.restore import Restored
 
 _MIN_CLOCK_MS = 1_000_000_000_000  # the year 2001: a smaller ID is not a time of the clock
 
@@ -23,19 +23,22 @@ def restore(
     force: Force = False,
     yes: Yes = False,
 ) -> None:
-    """Put a feed back to its backup, after Redis lost it; a worker continues from there."""
-    from workers.admin import restore as restoring
-    from workers.admin.backup import Backup
-    from workers.cli.progress import doing
+    """Put a feed back to its backup, after Redis lost it; a worker continues from there.
 
-    backup = Backup.read(file)
-    with redis.store(feed) as store:
+    The state is that of the newest snapshot. Input that came after it is put back from the file,
+    unless Redis still has it, and answered again to the same bytes.
+    """
+    from workers.cli.progress import doing
+    from workers.recording import restore as restoring
+    from workers.recording.reader import Recording
+
+    with Recording.open(file) as recording, redis.store(feed) as store:
         replaces = restoring.exists(store)
         if replaces:
-            at = f"{backup.position.seq:,}"
+            at = f"{restoring.RestorePoint.of(recording).position.seq:,}"
             confirm(f"Feed {feed!r} exists: put its state back to entry {at}, for good?", yes)
         with doing(f"restoring feed {feed!r}"):
-            restored = restoring.restore(store, backup, replaces, force)
+            restored = restoring.restore(store, recording, replaces, force)
     for line in describe(feed, restored):
         note(line)
 
@@ -46,7 +49,7 @@ def describe(feed: str, restored: "Restored") -> list[str]:
     Examples
     --------
     >>> from workers.feed.position import Position
-    >>> from workers.admin.restore import Restored
+    >>> from workers.recording.restore import Restored
     >>> lines = describe("mail", Restored(Position(b"1700000000000-0", 5, 4), 5, 2, False))
     >>> print(lines[0])
     feed 'mail' is restored at seq 5, n 4 (input up to 1700000000000-0, 2023-11-14 22:13:20 UTC)

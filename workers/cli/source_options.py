@@ -1,6 +1,6 @@
 """Options to read a source, shared by `push`, `verify` and `backtest`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Option
 from typing_extensions import override
 
-from workers.cli.common import DataDir, note, opt
+from workers.cli.common import note, opt
+from workers.text import counted
 
 if TYPE_CHECKING:
+    from workers.push.preview import LabelSpellings, TableFinding
     from workers.push.reading import Reading
     from workers.push.rows import Layout, Row
 
@@ -23,16 +25,20 @@ class SourceOptions:
         Literal["csv", "jsonl", "libsvm", "arff", "xlsx", "parquet"] | None,
         Option(help="Default: by the file's extension; jsonl for standard input."),
     ] = None
+    sheet: Annotated[
+        str | None,
+        opt("NAME", "Sheet of an Excel workbook; default the first visible one with a table."),
+    ] = None
+    flatten: Annotated[
+        bool,
+        opt(
+            "--flatten",
+            "Send the parts of objects in JSON lines as features: user.age of "
+            '{"user": {"age": 35}}.',
+        ),
+    ] = False
     label: Annotated[
         str | None, opt("COLUMN", "Column of the label; default the last one, y in JSON lines.")
-    ] = None
-    prob: Annotated[
-        str | None,
-        opt(
-            "COLUMN",
-            "Column of an annotator's probability of the second class, where there is no "
-            "label; p in JSON lines. For learner psvm.",
-        ),
     ] = None
     no_header: Annotated[bool, opt("--no-header", "A CSV file begins with data: send arrays.")] = (
         False
@@ -41,6 +47,10 @@ class SourceOptions:
         int | None, Option(min=1, max=100_000, help="Features of a LIBSVM source.")
     ] = None
     drop: Annotated[list[str] | None, opt("COLUMN", "Column to leave out; may be repeated.")] = None
+    text: Annotated[
+        list[str] | None,
+        opt("COLUMN", "Column of a table that is text, as codes like 1E5; may be repeated."),
+    ] = None
     id: Annotated[
         str | None,
         opt(
@@ -64,9 +74,6 @@ class SourceOptions:
             "with x.",
         ),
     ] = None
-    score_version: Annotated[str | None, opt("COLUMN", "Column of the version of that model.")] = (
-        None
-    )
     na: Annotated[
         list[str] | None,
         opt(
@@ -76,9 +83,6 @@ class SourceOptions:
             "worker with --missing mean takes it. A row without a label is answered, not learned.",
         ),
     ] = None
-    arrays: Annotated[
-        bool, opt("--arrays", "Send columns as an array in their order, without names.")
-    ] = False
     shuffle: Annotated[
         int | None,
         opt("SEED", "Push in the order of numpy.random.default_rng(SEED).permutation(n)."),
@@ -94,6 +98,17 @@ class SourceOptions:
             "Whether 01/02/2025 is the first of February, where the table does not prove it.",
         ),
     ] = None
+    time_unit: Annotated[
+        Literal[
+            "date", "excel", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"
+        ]
+        | None,
+        Option(help="What a number in --time counts; date is one such as 20251231."),
+    ] = None
+    zone: Annotated[
+        str | None,
+        opt("NAME", "Time zone of times of a table that have none, as Europe/Berlin; default UTC."),
+    ] = None
     encoding: Annotated[
         str | None,
         opt("NAME", "Encoding of a CSV file; default Unicode if it is that, else Windows-1252."),
@@ -102,7 +117,6 @@ class SourceOptions:
         Literal["lower", "keep"] | None,
         Option(help="lower makes labels lower case, so that Fraud and FRAUD are one class."),
     ] = None
-    data_dir: DataDir = None
 
     def reading(self) -> "Reading":
         """Return the options for a reader of `workers.push`."""
@@ -110,11 +124,11 @@ class SourceOptions:
 
         return Reading(
             format=self.format, label=self.label, header=not self.no_header, features=self.features,
-            data_dir=self.data_dir, prob=self.prob, drop=tuple(self.drop or ()), id=self.id,
-            na=tuple(self.na or ()), time=self.time, score=self.score,
-            score_version=self.score_version, named=not self.arrays, decimal=self.decimal,
+            drop=tuple(self.drop or ()), id=self.id, texts=tuple(self.text or ()),
+            na=tuple(self.na or ()), time=self.time, score=self.score, decimal=self.decimal,
             order=None if self.day_first is None else "dmy" if self.day_first else "mdy",
-            encoding=self.encoding, label_case=self.label_case,
+            time_unit=self.time_unit, zone=self.zone, encoding=self.encoding,
+            label_case=self.label_case, sheet=self.sheet, flatten=self.flatten,
         )  # fmt: skip
 
     def chosen(
@@ -130,29 +144,53 @@ class SourceOptions:
         return held, len(held)
 
     def summarized(
-        self, rows: "Iterable[Row]", layout: "Layout", chunk: int, full: bool = False
+        self,
+        rows: "Iterable[Row]",
+        layout: "Layout",
+        chunk: int,
+        full: bool = False,
+        tell: "Callable[[TableFinding], None]" = lambda found: note(str(found)),
     ) -> "Iterable[Row]":
-        """Print a summary of the columns from the first rows, if `full` of each; return all rows.
+        """Tell how the first rows are read, if `full` how each column is; return all rows.
 
-        What later rows show is printed after the last one.
-
-        At most one chunk is read ahead: rows of a live source must not wait for later ones.
+        What later rows show is told as they come, or after the last one. At most one chunk is read
+        ahead: rows of a live source must not wait for later ones.
         """
         from workers.push.columns import MAX_ROWS, head_of, summary
-        from workers.push.preview import at_end, columns
+        from workers.push.preview import LabelSpellings, columns
 
         remaining = iter(rows)
         head = head_of(remaining, min(MAX_ROWS, chunk))
-        lines = summary(head, layout, self.arrays)
-        for line in (*lines, *(columns(head, layout) if full else ())):
+        those = (
+            "the first row is" if len(head) == 1 else f"the first {counted(len(head), 'row')} are"
+        )
+        note(f"{those} read like this:" if head else "the source has no rows")
+        told = summary(head, layout)
+        for found in told:
+            tell(found)
+        for line in columns(head, layout) if full else ():
             note(line)
+        labels = LabelSpellings(row.y for row in head if row.y is not None)
+        return chain(head, watched(remaining, layout, labels, tell, len(head), told))
 
-        def whole() -> "Iterator[Row]":
-            yield from chain(head, remaining)
-            for line in at_end(layout, lines):
-                note(line)
 
-        return whole()
+def watched(
+    rows: "Iterable[Row]",
+    layout: "Layout",
+    labels: "LabelSpellings",
+    tell: "Callable[[TableFinding], None]",
+    before: int = 0,
+    told: "Sequence[TableFinding]" = (),
+) -> "Iterator[Row]":
+    """Yield rows, `before` of which were read; tell what they show beyond what was `told`."""
+    from workers.push.preview import at_end
+
+    for at, row in enumerate(rows, before + 1):
+        if row.y is not None and (other := labels.told(row.y, at)) is not None:
+            tell(other)
+        yield row
+    for found in at_end(layout, told):
+        tell(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from online_svm.stream.alarm import Alarm
     from workers.reading.status import FeedStatus
-    from workers.reading.usage import ConsumerGroup, MemoryUse, ScorerStatus
+    from workers.reading.usage import ConsumerGroup, MemoryUse, PublishedStatus
 
 
 _MAX_ALARMS = 3  # open alarms that are shown
@@ -134,14 +134,15 @@ def describe(found: "FeedStatus") -> str:
         ("kept", _kept(found)),
         ("in Redis", _stored(found.stored)),
         *[("read by", _consumer(group)) for group in found.consumers],
-        *_scoring_lines(found.scoring),
+        *_published(found.published),
         ("worker", f"{holder} ({found.epoch} so far)"),
         ("snapshots", f"at n = {snapshots}" if snapshots else "none yet"),
         ("digest", f"{found.digest[:16]}, which stands for every byte of all answers"),
     ]
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
-    lines = [*_incident_lines(found), *_alarm_lines(found.open_alarms), *lines]
+    kinds = [("kind", kind.get("words", "")) for kind in found.kinds]
+    lines = [*_incident_lines(found), *_alarm_lines(found.open_alarms), *kinds, *lines]
     if found.report is not None:
         selective = [("selective", found.selective_labels)] if found.selective_labels else []
         lines = [*selective, *validity_lines(_with_pending(found)), *lines]
@@ -245,14 +246,9 @@ def _consumer(group: "ConsumerGroup") -> str:
     return f"{group.name}, up to {group.upto}, {group.behind:,}{or_more} behind{pending}"
 
 
-def _scoring_lines(found: "ScorerStatus | None") -> list[tuple[str, str]]:
+def _published(found: "PublishedStatus | None") -> list[tuple[str, str]]:
     if found is None:
         return []
-    state = "none: no scorer can answer"
-    if found.n is not None:
-        age = "" if found.age is None else f", {found.age:,.0f} s ago"
-        size = magnitude(found.size or 0)
-        state = f"n = {found.n:,}, {found.behind:,} learned since{age}, {size}"
-    scorers = "" if found.scorers is None else f", {counted(found.scorers, 'scorer')}"
-    taken = f", {found.pending:,} of them taken" if found.pending else ""
-    return [("published", state), ("requests", f"{found.waiting:,} wait{taken}{scorers}")]
+    age = "" if found.age is None else f", {found.age:,.0f} s ago"
+    state = f"n = {found.n:,}, {found.behind:,} learned since{age}, {magnitude(found.size)}"
+    return [("published", state)]

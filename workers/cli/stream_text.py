@@ -7,7 +7,7 @@ import orjson
 
 from online_svm.rejections import reason_of
 from workers.errors import StateLost
-from workers.message.compact import parse
+from workers.message.codes import parse
 from workers.reading.answers import message, payload
 from workers.reading.events import event_line, event_of, is_of_this_era, moment
 from workers.reading.incidents import alarm_line, raised_alarms
@@ -16,12 +16,6 @@ from workers.text import printable, printable_json
 if TYPE_CHECKING:
     from workers.broker.streams import Entry
     from workers.reading.true_labels import TrueLabels
-
-
-def raw_lines(page: "Sequence[Entry]") -> Iterator[str]:
-    """Yield the stored payloads."""
-    for entry in page:
-        yield payload(entry).decode(errors="backslashreplace")
 
 
 def answer_lines(page: "Sequence[Entry]", truths: "TrueLabels", as_json: bool) -> Iterator[str]:
@@ -115,17 +109,12 @@ def _foreign(data: bytes) -> str:
 
 
 def with_fields(data: bytes, fields: dict[str, Any]) -> bytes:
-    """Return a payload with fields appended; its other bytes are unchanged.
-
-    Except: a compact answer is written in full form, and a rejection gets its reason.
-    """
-    from workers.message.compact import COMPACT_NAME
-
+    """Return a payload with fields appended, and the sentence of the case that it is about."""
     found = _parsed(data)
     if not (isinstance(found, dict) and data.endswith(b"}")):
         return data
-    if found.get("payload") == COMPACT_NAME or "about" in found:
-        data = orjson.dumps(found)
+    if "about" in found:
+        fields = {"reason": found["reason"]} | fields
     return data[:-1] + b"," + orjson.dumps(fields)[1:] if fields else data
 
 

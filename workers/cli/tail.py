@@ -29,9 +29,6 @@ class FormOptions:
     features: Annotated[
         bool, opt("--features", "Show the features of answers, as they were sent.")
     ] = False
-    raw: Annotated[
-        bool, opt("--raw", "Print the payloads as they are stored, and nothing else.")
-    ] = False
 
 
 def tail(
@@ -60,14 +57,12 @@ def tail(
     from workers.reading.answers import check_known
     from workers.reading.registry import require
 
-    if form.raw and stream == "dlq":
-        raise BadConfiguration("--raw: a rejected entry has fields and no payload; use --json")
     if form.features and stream != "out":
         raise BadConfiguration(f"--features: --stream {stream} has none; leave out one of the two")
     with redis.store(feed) as store:
         if not follow:
             require(store)
-        if not form.raw and stream in ("out", "met", "alarms"):
+        if stream in ("out", "met", "alarms"):
             check_known(store)
         _note_if_empty(store, stream)
         lines = _lines(store, stream, form)
@@ -92,8 +87,6 @@ def _lines(
     from workers.reading.incidents import commit_times
     from workers.reading.true_labels import TrueLabels
 
-    if form.raw:
-        return text.raw_lines
     if stream == "out":
         truths = TrueLabels(store, form.features)
         return lambda page: text.answer_lines(page, truths, form.json)

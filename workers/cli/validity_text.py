@@ -16,6 +16,7 @@ _COUNTS = (
     ("dropped", "examples given up, too many waited"),
     ("early", "came before their example"),
     ("backwards", "examples whose time ran backwards"),
+    ("ahead", "examples whose time was far ahead"),
 )
 
 
@@ -163,7 +164,7 @@ def _rare(classes: list[Figures], scored: int) -> Iterator[str]:
     rarest = min(found, key=lambda each: int(each["examples"]), default=None)
     if rarest is None or rarest["examples"] * 2 * len(found) >= scored:
         return
-    from online_svm.metrics.detection import proportion
+    from online_svm.metrics.binomial_interval import proportion
 
     taken, examples = rarest["predicted"], rarest["examples"]
     hits = round((rarest["accuracy"] or 0.0) * taken)
@@ -194,8 +195,10 @@ def pending_text(pending: Mapping[str, Any]) -> str:
     total, unlabelled = pending["pending"], pending["unlabelled"]
     wait = "waits" if total == 1 else "wait"
     text = f"{counted(total, 'example')} {wait}, {unlabelled:,} of them without a label"
-    seconds = pending.get("seconds")
-    return f"{text}, the oldest for {_span(seconds)}" if unlabelled and seconds else text
+    seconds, ahead = pending.get("seconds"), pending.get("ahead_now")
+    if unlabelled and seconds:
+        text += f", the oldest for {_span(seconds)}"
+    return f"{text}; {ahead:,} with a time far ahead of the feed's clock" if ahead else text
 
 
 def pending_lines(pending: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from workers.cli.common import Feed, Json, RedisOptions, opt, show_json
+from workers.cli.common import Json, RedisOptions, Source, opt, show_json
 from workers.cli.source_options import PushedSourceOptions
 from workers.errors import BadConfiguration, ReplayMismatch
 from workers.text import counted, printable
@@ -17,17 +17,13 @@ SHOWN_DIFFERENCES = 3  # differences shown: the later ones usually follow from t
 
 
 def verify(
-    feed: Feed,
+    source: Source,
     *,
     redis: RedisOptions,
     json: Json = False,
     input: Annotated[
         str | None,
-        opt(
-            "SOURCE",
-            "Compare the whole history with this source, read as push reads it; or with an "
-            "archive, a directory.",
-        ),
+        opt("SOURCE", "Compare the whole history with this source, read as push reads it."),
     ] = None,
     repair: Annotated[
         bool,
@@ -42,38 +38,44 @@ def verify(
 ) -> None:
     """Answer the kept input again and compare the bytes; exit code 5 if any differ.
 
+    Of a file all answers since its first snapshot are recomputed, and those before are proved by
+    the digest.
+
     --repair compares less, and writes: what it needs to let a worker begin again.
     """
     from workers.admin.verify import verify as recompute
     from workers.admin.verify import verify_history
     from workers.cli.progress import doing
-    from workers.push.feed_convention import stored_convention
+    from workers.push.convention import stored_convention
     from workers.push.ingest import encoded
     from workers.push.sources import rows
+    from workers.recording.reader import Recording, is_recording
+    from workers.recording.verification import verify_file
 
-    if repair:
-        if input is not None:
-            raise BadConfiguration("--repair answers the input that Redis keeps: leave out --input")
-        _repair(feed, redis, json)
+    if repair and input is not None:
+        raise BadConfiguration("--repair answers the input that Redis keeps: leave out --input")
+    if is_recording(source):
+        if repair or input is not None:
+            raise BadConfiguration(f"{source} is a file: leave out --repair and --input")
+        with Recording.open(Path(source)) as recording, doing("answering the input again"):
+            found = verify_file(recording)
+    elif repair:
+        _repair(source, redis, json)
         return
-    with redis.store(feed) as store, doing("answering the input again"):
-        if input is None:
-            found = recompute(store)
-        elif Path(input).is_dir():
-            from workers.offline.archive.reader import Archive
-            from workers.offline.archive.verification import verify_archive
-
-            found = verify_archive(store, Archive(Path(input), feed))
-        else:
-            reading = replace(how.reading(), known=stored_convention(store))
-            chosen, _ = how.chosen(rows(input, reading))
-            found = verify_history(store, (encoded(row, how.arrays) for row in chosen))
+    else:
+        with redis.store(source) as store, doing("answering the input again"):
+            if input is None:
+                found = recompute(store)
+            else:
+                reading = replace(how.reading(), known=stored_convention(store))
+                chosen, _ = how.chosen(rows(input, reading))
+                found = verify_history(store, map(encoded, chosen))
     if json:
-        show_json(_plain(feed, found))
+        show_json(_plain(source, found))
     else:
         print(describe(found))
     if not found.is_identical:
-        raise ReplayMismatch(f"feed {feed!r}: {_mismatch(found)}")
+        raise ReplayMismatch(f"{source!r}: {_mismatch(found)}")
 
 
 def _repair(feed: str, redis: RedisOptions, as_json: bool) -> None:
@@ -84,7 +86,8 @@ def _repair(feed: str, redis: RedisOptions, as_json: bool) -> None:
         done = repair(store)
     if as_json:
         moved = done.after.seq - done.before.seq
-        show_json({"feed": feed, "appended": done.appended, "moved": moved})
+        changes = {"appended": done.appended, "moved": moved, "dropped": done.dropped}
+        show_json({"feed": feed, **changes})
     else:
         print(_repaired(feed, done))
 
@@ -93,6 +96,11 @@ def _repaired(feed: str, done: "Repaired") -> str:
     if done.appended:
         answers = counted(done.appended, "missing answer")
         return f"feed {feed}: {answers} written; out ends at {done.after.cursor.decode()}"
+    if done.dropped:
+        return (
+            f"feed {feed}: no snapshot could be used; answering its input again gives its "
+            f"{counted(done.after.seq, 'answer')}, as the next worker does before it goes on"
+        )
     if done.before == done.after:
         return f"feed {feed}: state and answers agree; nothing to repair"
     return (
@@ -112,21 +120,23 @@ def describe(found: "Verification") -> str:
         f"digest committed {found.committed.digest.hex()}"
         + ("" if found.has_ids else " (not comparable: early IDs are no longer kept)"),
     ]
-    if found.erased:
-        lines.append(_erased(found))
+    if found.erased or found.chained:
+        lines.append(_not_recomputed(found))
     lines += [_difference(difference) for difference in found.differences[:SHOWN_DIFFERENCES]]
     if found.n_differences > SHOWN_DIFFERENCES:
         lines.append(f"... and {found.n_differences - SHOWN_DIFFERENCES:,} more that differ")
     return "\n".join([*lines, "identical" if found.is_identical else "NOT identical"])
 
 
-def _erased(found: "Verification") -> str:
-    text = f"{counted(found.erased, 'entry', 'entries')} erased: not recomputable"
+def _not_recomputed(found: "Verification") -> str:
+    erased = f"{counted(found.erased, 'entry', 'entries')} erased: not recomputable"
+    parts = [erased] if found.erased else []
     if found.chained:
-        text += f"; {found.chained:,} answers after the first one checked by the digest alone"
-    if found.unlinked:
-        text += f", which is not known for {found.unlinked:,} of them"
-    return text
+        text = f"{counted(found.chained, 'answer')} before that checked by the digest alone"
+        if found.unlinked:
+            text += f", which is not known for {found.unlinked:,} of them"
+        parts.append(text)
+    return "; ".join(parts)
 
 
 def _difference(found: "Difference") -> str:
@@ -152,10 +162,10 @@ def _mismatch(found: "Verification") -> str:
     )
 
 
-def _plain(feed: str, found: "Verification") -> dict[str, object]:
+def _plain(source: str, found: "Verification") -> dict[str, object]:
     counts = ("answers", "reports", "alarms", "trimmed", "erased", "chained", "unlinked")
     return {
-        "feed": feed,
+        "feed": source,
         "identical": found.is_identical,
         "from_seq": found.start.seq,
         "to_seq": found.end.seq,

@@ -14,8 +14,7 @@ from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.config.loading import FeedSettings
-    from workers.feed.selection import Selection
-    from workers.runner.shard import Shard
+    from workers.feed.selection import Selection, Shard
 
 Feeds = Annotated[
     list[str],
@@ -55,7 +54,7 @@ class ProcessOptions:
     )
 
 
-@with_settings()
+@with_settings
 def worker(
     feeds: Feeds,
     *,
@@ -70,18 +69,11 @@ def worker(
             "OnlineClassifier.save or `backup` saved.",
         ),
     ] = None,
-    sigma: Annotated[
-        float | None,
-        Option(
-            help="Width of the rbf kernel exp(-|u-v|^2 / (2 sigma^2)): --gamma 1/(2 sigma^2).",
-            rich_help_panel="Predictor",
-        ),
-    ] = None,
     **settings: Any,
 ) -> None:
     """Answer feeds, each example before its label is learned, until stopped.
 
-    Of a pattern, feeds that match are taken up as they are listed or get input. Each feed has the
+    Of a pattern, feeds that match are taken up as they get input. Each feed has the
     answers that a worker of its own gives it.
     """
     with importing():
@@ -89,13 +81,15 @@ def worker(
         from workers.feed.selection import Selection
         from workers.log import configure
 
-        known = FeedSettings(given_flags(settings, redis, sigma), redis.config)
+        known = FeedSettings(given_flags(settings, redis), redis.config)
         configure(known.general.log_format)
         shard = None if process.shard is None else _shard(process.shard)
         selection = Selection(feeds, None if shard is None else shard.owns)
-        url = known.general.url or embedded_url()
+        given_url = known.general.url
+        url = given_url or embedded_url()
     # Slow imports come after the settings, so that a wrong setting is reported at once.
     with importing():
+        from workers.broker.embedded import kept_running
         from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
@@ -116,6 +110,8 @@ def worker(
     kind = LoggedProgress if general.log_format == "json" else WorkerProgress
     with ExitStack() as opened:
         opened.enter_context(signals(stop))
+        if given_url is None:
+            opened.enter_context(kept_running())
         watch = opened.enter_context(watching(url, general.metrics))
         if process.dashboard is not None:
             _open_page(opened, feeds, shard, url, process.dashboard)
@@ -129,19 +125,21 @@ def worker(
 
 def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) -> None:
     """Begin the only feed of this worker with a model, unless it exists."""
-    from workers.admin.restore import begin
     from workers.broker.store import Store
+    from workers.recording.restore import begin
     from workers.session.known_feeds import KnownFeeds
 
     if len(selection.names) != 1 or selection.patterns:
         raise BadConfiguration("--from begins one feed: give its name, and no pattern")
     (feed,) = selection.names
     with Store(url, feed) as store:
-        n = begin(store, file, known.of(feed), KnownFeeds.of_user(url))
-    if n is None:
+        begun = begin(store, file, known.of(feed), KnownFeeds.of_user(url))
+    if begun is None:
         note(f"feed {feed!r} exists: it goes on, and {file} is not read")
-    else:
-        note(f"feed {feed!r} begins with {file}, which has learned {counted(n, 'example')}")
+        return
+    note(f"feed {feed!r} begins with {file}, which has learned {counted(begun.n, 'example')}")
+    if begun.lacks_memory:
+        note("the boosted trees of its fit stay behind: answers are those of fit with memory=0")
 
 
 def _open_page(
@@ -156,7 +154,7 @@ def _open_page(
 
 
 def _shard(text: str) -> "Shard":
-    from workers.runner.shard import Shard
+    from workers.feed.selection import Shard
 
     shard = Shard.parse(text)
     if shard.index >= shard.count:
@@ -164,23 +162,6 @@ def _shard(text: str) -> "Shard":
     return shard
 
 
-def given_flags(
-    settings: dict[str, Any], redis: RedisOptions, sigma: float | None = None
-) -> dict[str, Any]:
-    """Return the settings that were given as flags, with sigma as gamma.
-
-    Raises BadConfiguration if sigma is not positive, or gamma is given too.
-
-    Examples
-    --------
-    >>> given_flags({"C": "2", "gamma": None}, RedisOptions(), 0.5)
-    {'C': '2', 'gamma': 2.0}
-    """
-    flags = {name: value for name, value in settings.items() if value is not None} | redis.flags
-    if sigma is not None:
-        if "gamma" in flags:
-            raise BadConfiguration("give --sigma or --gamma, not both")
-        if not 0 < sigma < float("inf"):
-            raise BadConfiguration("setting sigma: must be a positive number")
-        flags["gamma"] = 1 / (2 * sigma**2)
-    return flags
+def given_flags(settings: dict[str, Any], redis: RedisOptions) -> dict[str, Any]:
+    """Return the settings that were given as flags."""
+    return {name: value for name, value in settings.items() if value is not None} | redis.flags

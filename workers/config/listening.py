@@ -1,12 +1,16 @@
 """Addresses that the page and the gateway listen on: without a token only loopback."""
 
+import contextlib
 import os
+import resource
 import socket
 from ipaddress import ip_address
 
 from workers.errors import BadConfiguration
 
 LOOPBACK = "127.0.0.1"
+
+_SPARE = 64  # descriptors besides connections
 
 
 def is_loopback(address: str) -> bool:
@@ -41,3 +45,15 @@ def listening(address: str, port: int) -> socket.socket:
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setblocking(False)
     return listener
+
+
+def allowed_connections(connections: int) -> int:
+    """Raise the limit of open files for so many connections; return the possible number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _SPARE
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):  # not permitted
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(1, min(connections, soft - _SPARE))

@@ -1,6 +1,5 @@
 """Load the settings of one feed or of many, from flags, environment, file and defaults."""
 
-import tomllib
 from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,8 +58,6 @@ def load_with(
         loaded = Loaded(**parsed(flags, WorkerSettings.model_fields))
     except ValidationError as error:
         raise BadConfiguration(explain(error)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfiguration(f"{file}: not TOML: {error}") from None
     if is_whole:
         _ = loaded.predictor  # raises BadConfiguration
     return loaded

@@ -5,7 +5,6 @@ The table [feed] of the file holds the sections, by name or pattern of feeds: [f
 
 import difflib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,8 +12,10 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
+from typing_extensions import override
 
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
+from workers.config.files import read_toml
 from workers.config.text_values import parse_text
 from workers.errors import BadConfiguration
 
@@ -24,7 +25,7 @@ FEED_TABLE = "feed"
 
 PROCESS_SETTINGS = frozenset((
     "redis", "redis_password_file", "redis_sentinel_password_file", "redis_ca_file",
-    "redis_cert_file", "redis_key_file", "wait_redis", "wait_replicas", "max_feeds", "lease",
+    "wait_redis", "wait_replicas", "max_feeds", "lease",
     "refit_processes", "refit_memory", "replay_budget", "metrics", "log_format", "grace",
 ))  # fmt: skip
 """Settings that all feeds of a process share."""
@@ -57,6 +58,10 @@ class FileSource(TomlConfigSettingsSource):
     ) -> None:
         super().__init__(*arguments, **options)
         self._section = section or {}
+
+    @override
+    def _read_file(self, file_path: Any) -> dict[str, Any]:
+        return read_toml(Path(file_path))
 
     def __call__(self) -> dict[str, Any]:
         """Return the settings in the file."""
@@ -91,7 +96,8 @@ def settings_file(config: Path | None) -> Path | None:
     named = os.environ.get("ONLINE_SVM_CONFIG")
     path = config or (Path(named) if named else None)
     if path is not None and not path.is_file():
-        raise BadConfiguration(f"{path}: no such file; give --config the path of a TOML file")
+        what = "it is no regular file" if path.exists() else "no such file"
+        raise BadConfiguration(f"{path}: {what}; give --config the path of a TOML file")
     return path
 
 
@@ -119,10 +125,7 @@ def feed_sections(path: Path | None) -> Sections:
     """
     if path is None:
         return {}
-    try:
-        found = tomllib.loads(path.read_text("utf-8")).get(FEED_TABLE, {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfiguration(f"{path}: not TOML: {error}") from None
+    found = read_toml(path).get(FEED_TABLE, {})
     if not isinstance(found, dict):
         raise BadConfiguration(f'{path}: [{FEED_TABLE}] holds sections, as [feed."sensors-*"]')
     for name, section in found.items():

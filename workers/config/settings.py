@@ -21,7 +21,6 @@ from workers.config.text_values import explain
 from workers.errors import BadConfiguration
 
 LogFormat = Literal["text", "json"]
-Payload = Literal["full", "compact"]
 
 REFIT_MEMORY = 1 << 29
 """Default, in bytes. The machines of a full window of 2,000 examples take some 34 MB."""
@@ -54,10 +53,6 @@ class Limits(BaseModel):
         le=1_000_000,
         description="Producers' ids to remember. An entry that repeats one is answered "
         "`duplicate` and not learned.",
-    )
-    payload: Payload = Field(
-        "full",
-        description="Form of an answer; `compact` has a sixth of the bytes: six decimals, no maps.",
     )
 
 
@@ -93,10 +88,6 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     redis_ca_file: Path | None = Field(
         None, description="CA certificates (PEM) of a rediss:// server."
     )
-    redis_cert_file: Path | None = Field(
-        None, description="Client certificate (PEM) for a rediss:// server."
-    )
-    redis_key_file: Path | None = Field(None, description="Private key (PEM) of that certificate.")
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
     wait_redis: float = Field(
         0.0, ge=0, le=86_400, description="Seconds to wait for Redis at start."
@@ -110,8 +101,8 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     publish_every: int = Field(
         0,
         ge=0,
-        description="Learned examples between two states for scorers, besides each new model. "
-        "0: none.",
+        description="Learned examples between two published states, besides each new model: for "
+        "`/scores` of the gateway. 0: none.",
     )
     refit_processes: int | None = Field(
         None,
@@ -150,10 +141,9 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         None,
         description="http:// or https:// address to which incidents are posted.",
     )
-    alarm_secret: SecretStr | None = Field(
-        None, description="Key of the HMAC-SHA256 signature of posts."
+    alarm_secret_file: Path | None = Field(
+        None, description="File with the key of the HMAC-SHA256 signature of posts, one line."
     )
-    alarm_secret_file: Path | None = Field(None, description="File with that key, one line.")
     log_format: LogFormat = Field("text", description="Form of log lines.")
     grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
 
@@ -212,13 +202,10 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     def alarm_key(self) -> bytes | None:
         """The key that signs posts; None for no signature.
 
-        Raises BadConfiguration if it is given twice, or its file cannot be used.
+        Raises BadConfiguration if its file cannot be used.
         """
-        given = self.alarm_secret.get_secret_value() if self.alarm_secret else None
         if self.alarm_secret_file is None:
-            return None if given is None else given.encode()
-        if given is not None:
-            raise BadConfiguration("give alarm_secret or alarm_secret_file, not both")
+            return None
         return one_line("alarm_secret_file", self.alarm_secret_file)
 
     def shown(self) -> dict[str, Any]:

@@ -68,8 +68,8 @@ def option(name: str, value: Any) -> str:
 
     Examples
     --------
-    >>> option("classes", ["false", "true"]), option("refit_lag", None)
-    ('--classes false,true', '--refit-lag none')
+    >>> option("classes", ["false", "true"]), option("refit_every", None)
+    ('--classes false,true', '--refit-every none')
     >>> print(option("classes", ["a,b", "c"]))
     --classes '["a,b","c"]'
     """

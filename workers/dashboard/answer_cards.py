@@ -46,6 +46,7 @@ _COUNTS = {
     "dropped": "given up, too many waited",
     "early": "labels before their example",
     "backwards": "time ran backwards",
+    "ahead": "time far ahead of the feed's clock",
 }
 
 _BUDGET = {

@@ -107,6 +107,7 @@ class MapsCard(Card):
         """Make the empty grid of panels."""
         self._sources: dict[str, ColumnDataSource] = {}
         self._grid = grid("15rem", "0.5rem")
+        self._grid.children = [markup(visible=False)]  # Bokeh warns of a layout without children
         return [self._grid]
 
     def fill(self, excerpt: Excerpt) -> str:

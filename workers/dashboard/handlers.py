@@ -34,13 +34,17 @@ from bokeh.util.token import (
     get_token_payload,
 )
 from markdown_it import MarkdownIt
+from tornado.iostream import IOStream
 from tornado.web import ErrorHandler, RequestHandler, authenticated
+from typing_extensions import override
 
+from workers.config.files import read_regular
 from workers.dashboard.card import ASSETS
 from workers.dashboard.shown_feed import Choice
 from workers.errors import BadConfiguration
 
 MIN_TOKEN_CHARS = 16
+_MAX_TOKEN_FILE_BYTES = 1 << 16
 
 _COOKIE = "online_svm_dashboard"
 _LOGIN = "/login"
@@ -96,12 +100,20 @@ class PageHandler(AuthRequestHandler):
 
 
 class SocketHandler(WSHandler):
-    """The websocket of a session; it needs a token that this process signed."""
+    """The websocket of a session; it needs a place, and a token that this process signed."""
+
+    @override
+    def initialize(self, take_socket: Callable[[IOStream], bool], **options: Any) -> None:
+        super().initialize(**options)
+        self._take_socket = take_socket
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
         """Open the websocket if the request has a valid token."""
         if self.current_user is None or not self._has_token():
             self.send_error(403)
+            return
+        if not self._take_socket(self.request.connection.stream):
+            self.send_error(503)
             return
         await super().get(*args, **kwargs)
 
@@ -116,9 +128,16 @@ class SocketHandler(WSHandler):
         return found
 
 
-def add_handlers(tornado: BokehTornado, context: ApplicationContext) -> None:
-    """Add these handlers before Bokeh's; the embedding script is not served."""
-    context_of = {"application_context": context, "bokeh_websocket_path": "/ws"}
+def add_handlers(
+    tornado: BokehTornado, context: ApplicationContext, take_socket: Callable[[IOStream], bool]
+) -> None:
+    """Add these handlers before Bokeh's; the embedding script is not served.
+
+    `take_socket` gives a connection a place as a websocket, or returns False.
+    """
+    context_of = {
+        "application_context": context, "bokeh_websocket_path": "/ws", "take_socket": take_socket
+    }  # fmt: skip
     tornado.add_handlers(".*", [
         ("/", PageHandler),
         ("/ws", SocketHandler, context_of),
@@ -209,7 +228,7 @@ def read_token(path: Path) -> str:
     BadConfiguration: the file cannot be read, or the token is too short.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_regular(path, _MAX_TOKEN_FILE_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise BadConfiguration(f"--token-file {path}: cannot be read: {reason}") from None

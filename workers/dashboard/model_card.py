@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from online_svm.metrics.detection import proportion
+from online_svm.metrics.binomial_interval import proportion
 from online_svm.version import __version__
 from workers.dashboard.class_cards import (
     ACTION_COLUMNS,

@@ -11,14 +11,13 @@ _END_SECONDS = 10.0  # time for the page process to exit before it is killed
 
 
 @contextmanager
-def page_process(feeds: Sequence[str], url: str, port: int, *options: str) -> Iterator[bytes]:
+def page_process(feeds: Sequence[str], url: str, port: int, *options: str) -> Iterator[None]:
     """Serve the page of feeds on loopback within the block; `options` are passed to `dashboard`.
 
-    The page process prints its address, or an error, on standard error. With `--json` it prints
-    only its address, to a pipe, and that line is yielded; else the yielded value is empty. It exits
-    when its standard input ends, so that it never outlives this process.
+    The page process prints its address, or an error, on standard error. It exits when its standard
+    input ends, so that it never outlives this process.
     """
-    page, is_printed = ("dashboard", *feeds, "--port", str(port)), "--json" in options
+    page = ("dashboard", *feeds, "--port", str(port))
     # The URL may hold a password, so it is passed in the environment, not in the list of processes.
     # It includes the credentials of other settings, so those are not passed.
     inherited = {name: text for name, text in environment().items() if not name.startswith(PREFIX)}
@@ -26,15 +25,13 @@ def page_process(feeds: Sequence[str], url: str, port: int, *options: str) -> It
         command("-m", "workers.cli", *page, *options, "--until-input-ends"),
         env=inherited | {f"{PREFIX}REDIS": url},
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE if is_printed else subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL if is_printed else None,
+        stdout=subprocess.DEVNULL,
     )
+    assert process.stdin is not None
     try:
-        yield b"" if process.stdout is None else process.stdout.readline()
+        yield
     finally:
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        process.stdin.close()
         try:
             process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -11,7 +11,7 @@ import numpy as np
 
 from workers.dashboard.past_run import NothingKept, Thinned
 from workers.dashboard.reports import FIGURES, Report
-from workers.dashboard.shown_feed import MAX_ANSWERS, Axis, Excerpt, ShownAnswer
+from workers.dashboard.shown_feed import MAX_ANSWERS, Excerpt, ShownAnswer
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
 from workers.reading.true_labels import Truth
@@ -24,9 +24,7 @@ _TEXTS = ("status", "id", "label", "guarantee", "reason")
 _NUMBERS = ("seq", "n", "probability", "lower", "upper")
 
 
-def read_export(
-    path: Path, since: float | None = None, until: float | None = None, axis: Axis = "n"
-) -> Excerpt:
+def read_export(path: Path, since: float | None = None, until: float | None = None) -> Excerpt:
     """Return the excerpt of a span from a file of `online-svm export`; see `past_run.read_past`.
 
     The cumulative figures of the headline start at the first answer of the span. BadConfiguration:
@@ -47,7 +45,7 @@ def read_export(
     reports = thinned.kept
     if sums.scored and (not reports or reports[-1].scored < sums.scored):
         reports.append(sums.report(float(parse_id(answers[-1].entry_id)[0])))
-    return Excerpt(path.stem[:64], axis, reports, list(answers), has_alarms=False)
+    return Excerpt(path.stem[:64], "n", reports, list(answers), has_alarms=False)
 
 
 def _rows(path: Path) -> Iterator[tuple[bytes, Mapping[str, str]]]:

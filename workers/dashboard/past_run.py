@@ -1,26 +1,19 @@
-"""Read a past run from the streams of a feed, or from an archive."""
+"""Read a past run from the streams of a feed, or from its recording."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from workers.broker import commands
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.dashboard.reports import Report, parsed
 from workers.dashboard.shown_feed import (
     MAX_REPORTS,
-    Axis,
     Excerpt,
-    ShownAnswer,
-    bounded,
     shown_answers,
 )
-from workers.errors import BadConfiguration, StateLost
-from workers.feed.pinned_config import Groups, stored_groups
+from workers.errors import BadConfiguration
 from workers.feed.position import last_id_at, parse_id, previous_id
-from workers.message.compact import parse
-from workers.offline.archive.reader import Archive
 from workers.reading.answers import message, stored_values
 from workers.reading.events import known_events
 from workers.reading.incidents import (
@@ -31,7 +24,7 @@ from workers.reading.incidents import (
     incidents,
     known_alarms,
 )
-from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of, is_right
+from workers.reading.true_labels import TrueLabels
 
 MAX_ALARMS = 10_000
 MAX_ANSWERS = 20_000  # newest answers of a past run that are read: ten times those of the live page
@@ -82,9 +75,7 @@ def _reports_and_incidents(
     return thinned.kept, incidents(alarms, reported)
 
 
-def read_past(
-    store: Store, since: float | None = None, until: float | None = None, axis: Axis = "n"
-) -> Excerpt:
+def read_past(store: FeedReader, since: float | None = None, until: float | None = None) -> Excerpt:
     """Return the excerpt of a span from a feed, in milliseconds since 1970, both ends included.
 
     Reports are thinned evenly to `MAX_REPORTS`; of answers and alarms the newest are read.
@@ -111,7 +102,7 @@ def read_past(
     times = commit_times(store.entries(keys.raised))
     digest = store.state_fields("seq", "digest")
     return Excerpt(
-        keys.feed, axis, reports, answers, [], alarms, events, committed=times,
+        keys.feed, "n", reports, answers, [], alarms, events, committed=times,
         incidents=found_incidents, settings=stored_values(store), digest=_digest(*digest),
     )  # fmt: skip
 
@@ -125,67 +116,7 @@ def _digest(seq: bytes | None, digest: bytes | None) -> str:
 
 
 def _parsed_pages(
-    store: Store, stream: str, after: bytes, upto: bytes
+    store: FeedReader, stream: str, after: bytes, upto: bytes
 ) -> Iterator[list[tuple[bytes, Any]]]:
     for page in store.pages(stream, after, upto):
         yield [(entry[0], message(entry)) for entry in page]
-
-
-def read_archive(
-    archive: Archive, since: float | None = None, until: float | None = None, axis: Axis = "n"
-) -> Excerpt:
-    """Return the excerpt of a span from an archive; see `read_past`."""
-    after = b"0-0" if since is None else previous_id(b"%d-0" % since)
-    upto = None if until is None else last_id_at(until)
-    last = archive.tail("alarms", ("payload",), MAX_ALARMS, after, upto)
-    alarms = known_alarms(_messages(last))[-MAX_ALARMS:]
-    pages = archive.pages("reports", ("payload",), after, upto)
-    reports, found = _reports_and_incidents(alarms, (list(_messages(page)) for page in pages))
-    answers = _archived_answers(archive, after, upto)
-    if not reports and not answers:
-        raise NothingKept(
-            f"{archive.directory}: holds no answers and no reports of this time: choose another "
-            "--since or --until"
-        )
-    feed = archive.identity.feed
-    settings: Groups = {}
-    with suppress(BadConfiguration, StateLost):  # of an earlier version: the rest is still shown
-        settings = stored_groups(feed, archive.identity.pinned)
-    return Excerpt(feed, axis, reports, answers, [], alarms, incidents=found, settings=settings)
-
-
-def _archived_answers(archive: Archive, after: bytes, upto: bytes | None) -> list[ShownAnswer]:
-    """Return the last answers of a span, with their archived labels and features."""
-    rows = archive.tail("answers", ("payload",), MAX_ANSWERS, after, upto)
-    if not rows:
-        return []
-    before, last = previous_id(rows[0][0]), rows[-1][0]
-    features = {
-        at: features_of(dict(zip(fields[::2], fields[1::2], strict=False)))
-        for page in archive.inputs(before, last)
-        for at, fields in page
-    }
-    own: dict[bytes, str] = {}
-    late: dict[str, str] = {}
-    for page in archive.pages("labels", ("id", "label", "is_late"), before):
-        for at, (example, label, is_late) in page:
-            if is_late:
-                late[example] = label
-            else:
-                own[at] = label
-    found = []
-    for at, answer in _messages(rows):
-        if isinstance(answer, dict):
-            label = late.get(answer.get("id") or "", own.get(at))
-            given = features.get(at) if answer.get("status") in ANSWERED else None
-            truth = Truth(at in features, label, is_right(answer, label), given)
-            found.append(ShownAnswer(at, answer, bounded(truth)))
-    return found
-
-
-def _messages(rows: list[tuple[bytes, tuple[Any, ...]]]) -> Iterator[tuple[bytes, Any]]:
-    for at, (text,) in rows:
-        try:
-            yield at, parse(text.encode())
-        except ValueError:
-            yield at, None

@@ -1,7 +1,6 @@
 """The web server of the page."""
 
 import asyncio
-import logging
 import secrets
 import signal
 import sys
@@ -15,15 +14,16 @@ from bokeh.document import Document
 from bokeh.server.auth_provider import NullAuth
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
-from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
-from workers.config.listening import LOOPBACK, check_address, listening
+from workers.config.listening import LOOPBACK, allowed_connections, check_address, listening
+from workers.dashboard.connections import LOGGER, MAX_CONNECTIONS, BoundedServer
 from workers.dashboard.follower import Follower
 from workers.dashboard.handlers import HelpPage, TokenAuth, add_handlers
 from workers.dashboard.page import make_page, refuse
 from workers.dashboard.shown_feed import Choice
 from workers.dashboard.text import HELP
+from workers.log import one_line_a_cause
 
 PORT = 5006
 
@@ -49,7 +49,7 @@ class Dashboard:
     ) -> None:
         check_address(address, token is not None)
         self._address, self._token = address, token
-        _quiet()
+        one_line_a_cause("bokeh", "tornado", "asyncio", LOGGER)
         self._socket = listening(address, port)
         self.port: int = self._socket.getsockname()[1]
         self.follower = Follower(url, feeds, owns)
@@ -103,9 +103,10 @@ class Dashboard:
             auth_provider=NullAuth() if self._token is None else TokenAuth(self._token),
             websocket_max_message_size_bytes=_MAX_MESSAGE_BYTES,
         )
-        add_handlers(tornado, tornado.applications["/"])
         self._tornado = tornado
-        http = HTTPServer(tornado, max_buffer_size=_MAX_MESSAGE_BYTES)
+        most = allowed_connections(MAX_CONNECTIONS)
+        http = BoundedServer(tornado, max_buffer_size=_MAX_MESSAGE_BYTES, most=most)
+        add_handlers(tornado, tornado.applications["/"], http.take_socket)
         http.add_socket(self._socket)
         return BaseServer(IOLoop.current(), tornado, http)
 
@@ -136,9 +137,3 @@ class Dashboard:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._thread.join()
-
-
-def _quiet() -> None:
-    """Silence the request logs of the libraries, which contain text from browsers."""
-    for name in ("bokeh", "tornado.access", "tornado.general"):
-        logging.getLogger(name).setLevel(logging.ERROR)

@@ -56,9 +56,11 @@ class DemoFeed:
     drift: Drift | None = None
 
     def examples(self) -> list[Row]:
-        """Return the examples of the feed in order."""
+        """Return the examples of the feed in order, as arrays."""
         chosen = shuffled(rows(self.source, Reading()), SEED)[: self.limit]
-        return chosen if self.drift is None else self.drift.applied_to(chosen)
+        if self.drift is not None:
+            chosen = self.drift.applied_to(chosen)
+        return [replace(row, x=[*dict(row.x).values()]) for row in chosen]
 
 
 def alarm_sentence(raised: RaisedAlarm, drift: Drift | None) -> str:

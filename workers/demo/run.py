@@ -1,19 +1,14 @@
 """The demonstration of `online-svm demo`, step by step."""
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-import webbrowser
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress as Clock
@@ -24,12 +19,11 @@ from workers.broker import embedded
 from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.config.environment import PREFIX
-from workers.dashboard.page_process import page_process
 from workers.demo.feeds import DemoFeed, Drift, Progress, alarm_sentence
 from workers.demo.view import LEGEND, Rate, draw_curves, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
-from workers.push.ingest import Pacing, PushRate, entry, push
+from workers.push.ingest import Pacing, PushRate, push
 from workers.push.rows import Row
 from workers.python_process import command, environment
 from workers.stop import Stop
@@ -48,19 +42,17 @@ METRICS_EVERY = 25
 REPORT = "report.html"  # report of the feed that drifts, in the folder of the curves
 _TIMEOUT_SECONDS = 120.0  # time without progress after which the demonstration has failed
 _REFRESH_SECONDS = 0.2
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class DemoFailed(WorkerError):
     """A worker of the demonstration ended, or made no progress."""
 
 
-def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = False) -> None:
+def run(picture: Path, console: Console, speed: float = 1.0) -> None:
     """Push three real feeds, answer them with a worker each, show progress, and draw the curves.
 
     One feed drifts on purpose and raises an alarm. On a terminal a live view is shown, else plain
-    lines. `speed` multiplies the rate of the pushes. `page` also serves the live page, until Enter
-    is pressed after the last answer.
+    lines. `speed` multiplies the rate of the pushes.
 
     Raises DemoFailed if a worker ends early or makes no progress.
     """
@@ -74,21 +66,12 @@ def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = Fal
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
         with _step("starting a worker for each feed", console):
             _wait_for_workers(feeds, workers, connection)
-        if page:
-            names = [plan.feed for plan in PLANS]
-            address = stack.enter_context(page_process(names, server.url, 0, "--json"))
-            link = orjson.loads(address)["url"]
-            console.print(f"The page: {link}", soft_wrap=True)
-            _open_in_browser(link)
         for plan in PLANS:
             _start_pushing(plan, data[plan.feed], server.url, speed)
         _watch(feeds, workers, connection, console, server.url)
         report = picture.with_name(REPORT)
         with _step("writing the report", console):
             _write_report(server.url, DRIFTING.feed, report)
-        if page:
-            console.print("The feeds are answered. The page stays until you press Enter.")
-            sys.stdin.readline()
     _conclude(feeds, picture, console)
     console.print(f"Report of {DRIFTING.feed}: {report}", soft_wrap=True)
 
@@ -106,18 +89,12 @@ def _step(text: str, console: Console) -> Iterator[None]:
         yield
 
 
-def _open_in_browser(link: str) -> None:
-    """Open a page in the user's browser, unless there is no display."""
-    if sys.platform != "linux" or any(os.environ.get(name) for name in _DISPLAYS):
-        webbrowser.open(link)
-
-
 def _write_report(url: str, feed: str, path: Path) -> None:
     from workers.dashboard.html_report import html_report
     from workers.dashboard.past_run import read_past
 
     with Store(url, feed) as store:
-        path.write_text(html_report(read_past(store, None, None, "n")), encoding="utf-8")
+        path.write_text(html_report(read_past(store)), encoding="utf-8")
 
 
 @contextmanager
@@ -168,7 +145,7 @@ def _wait_for_workers(
 
 def _start_pushing(plan: DemoFeed, data: list[Row], url: str, speed: float) -> None:
     pace = PushRate(speed * plan.rate)
-    options = {"encode": partial(entry, arrays=True), "pacing": Pacing(pace.chunk, pace)}
+    options = {"pacing": Pacing(pace.chunk, pace)}
     arguments = (data, url, plan.feed)
     threading.Thread(target=push, args=arguments, kwargs=options, daemon=True).start()
 

@@ -11,7 +11,6 @@ from workers.errors import InvalidFeedName
 REGISTRY = "osvm:feeds"
 """Set of the names of all feeds that were pushed to, forked or started by a worker."""
 
-SCORERS = "scorers"  # consumer group of `req`, whose consumers are the scorers
 GROUP = "osvm"  # consumer group of `in` at the committed cursor, for people and autoscalers
 FIELD = "p"  # the only field of an entry of `out`, `met`, `alarms` and `events`
 ALARM = "alarm"  # the only field of an entry of `raised`: the ID of an entry of `alarms`
@@ -73,9 +72,11 @@ class FeedKeys:
     restart_mark = _Key("anew")  # string: set by `reset` for some days; the feed may start anew
     wanted = _Key("wanted")  # string: set by `backup` for some seconds to request a snapshot
     erased = _Key("erased")  # hash: the IDs of erased entries, and nothing of their contents
+    answered_ids = _Key(
+        "ids"
+    )  # hash: seq and entry ID of the answer to each recent id of producers
     published = _Key("pub")  # hash: which published state is the newest; outside the digest
     table = _Key("table")  # stream of one entry: how tables are written; JSON, added by `push`
-    requests = _Key("req")  # stream of examples without a label that scorers answer
     # Patterns of the keys of snapshots, and of parts of published states.
     snapshots = _Key("snap:*")
     publications = _Key("pub:*")
@@ -97,10 +98,6 @@ class FeedKeys:
     def published_parts(self, n: int, sha256: str, parts: int) -> list[str]:
         """Return the keys of the parts of the state published after `n` learned examples."""
         return [self._key(f"pub:{n}:{sha256[:8]}:{i + 1}") for i in range(parts)]
-
-    def reply(self, request: str) -> str:
-        """Return the key of the answer to one request: a list of one element, which expires."""
-        return self._key(f"ans:{request}")
 
     def copy_of(self, stream: str) -> str:
         """Return the key of a copy of a stream, which is to replace the stream."""

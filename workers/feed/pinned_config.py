@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from online_svm.config import semantics
 from online_svm.errors import InvalidConfig
 from workers.config.text_values import option
-from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
+from workers.errors import BadConfiguration, ConfigurationChanged, StateLost, way_back
 from workers.feed.state import PinnedConfig
 
 Groups = Mapping[str, Mapping[str, Any]]  # JSON values of settings, by group and name
@@ -18,11 +18,7 @@ Groups = Mapping[str, Mapping[str, Any]]  # JSON values of settings, by group an
 
 def pinned_config(predictor: BaseModel, limits: BaseModel) -> PinnedConfig:
     """Return the configuration of a new feed with these settings."""
-    return pin_groups({"predictor": predictor, "limits": limits})
-
-
-def pin_groups(parts: Mapping[str, BaseModel]) -> PinnedConfig:
-    """Return the configuration of a new feed with these groups of settings."""
+    parts = {"predictor": predictor, "limits": limits}
     groups = {name: part.model_dump(mode="json") for name, part in parts.items()}
     config = json.dumps(groups, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return PinnedConfig(config, sha256(config.encode()).hexdigest())
@@ -38,10 +34,7 @@ def stored_groups(feed: str, stored: PinnedConfig) -> Groups:
     check_supported(feed, stored)
     groups = _read(stored)
     if groups is None:
-        raise StateLost(
-            f"feed {feed!r}: its configuration is damaged: restore it from a backup, or: "
-            f"online-svm reset {feed}"
-        )
+        raise StateLost(f"feed {feed!r}: its configuration is damaged; {way_back(feed)}")
     try:
         semantics.check(semantics.of(groups))
     except InvalidConfig as error:
@@ -49,41 +42,22 @@ def stored_groups(feed: str, stored: PinnedConfig) -> Groups:
     return groups
 
 
-def discontinued_semantics(stored: PinnedConfig) -> int | None:
-    """Return the semantics of a stored configuration if only earlier versions implement them."""
-    groups = _read(stored)
-    number = None if groups is None else semantics.of(groups)
-    return number if isinstance(number, int) and semantics.is_given_up(number) else None
-
-
 def check_supported(feed: str, stored: PinnedConfig) -> None:
     """Raise BadConfiguration, with the remedy, if only earlier versions implement the semantics."""
-    number = discontinued_semantics(stored)
-    if number is None:
+    groups = _read(stored)
+    number = None if groups is None else semantics.of(groups)
+    if not isinstance(number, int) or not semantics.is_earlier(number):
         return
-    sources = json.loads(stored.config).get("join", {}).get("feeds")
-    way = (
-        f"online-svm fork {feed} --to NEW (a new feed with its kept input and today's defaults)"
-        if sources is None
-        else f"online-svm fork each of {', '.join(sources)}, and combine the new feeds"
-    )
     raise BadConfiguration(
         f"feed {feed!r} was begun under semantics {number}, which is no longer computed "
-        f"({semantics.COMPUTED_SHOWN} are). Go on with: {way}; or: online-svm reset {feed}"
+        f"({semantics.SEMANTICS} is). Go on with: online-svm fork {feed} --to NEW (a new feed with "
+        f"its kept input and today's defaults); or: online-svm reset {feed}"
     )
 
 
 def check_names(feed: str, stored: Mapping[str, Any], model: type[BaseModel]) -> None:
-    """Raise BadConfiguration unless the stored names are the model's fields.
-
-    A field with `exclude_if` was added later: it is stored only where it has been set.
-    """
-    missing = {
-        name
-        for name, field in model.model_fields.items()
-        if field.exclude_if is None and name not in stored
-    }
-    names = sorted(missing | (stored.keys() - model.model_fields.keys()))
+    """Raise BadConfiguration unless the stored names are the model's fields."""
+    names = sorted(model.model_fields.keys() ^ stored.keys())
     if names:
         shown = ", ".join(name[:80] for name in names[:5])
         raise BadConfiguration(
@@ -125,7 +99,7 @@ def check_hash(feed: str, stored: PinnedConfig) -> None:
     if sha256(stored.config.encode()).hexdigest() != stored.config_hash:
         raise StateLost(
             f"feed {feed!r}: its state is damaged: field 'config_hash' is not the SHA-256 of field "
-            f"'config'; restore it from a backup, or: online-svm reset {feed}"
+            f"'config'; {way_back(feed)}"
         )
 
 
@@ -152,8 +126,6 @@ def _settings(config: Groups) -> dict[str, Any]:
 
 def _options(before: Groups, now: Groups) -> str:
     """Return, in parentheses, the options that give a worker the settings of the feed."""
-    if not ("predictor" in before and "predictor" in now):
-        return ""  # some settings of a combination are not options
     stored, ours = _settings(before), _settings(now)
     options = [
         option(name, stored[name])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Self
+from typing import Any, Self
 
 from workers.config.retention_settings import RetentionSettings
 from workers.errors import BadConfiguration, InvalidPublication
@@ -11,6 +11,7 @@ from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
 from workers.feed.retention import KeptBytes, parse_retention
 from workers.feed.state_fields import (
+    KINDS,
     FieldReader,
     Mark,
     added,
@@ -19,22 +20,18 @@ from workers.feed.state_fields import (
     entry_id,
     gone,
     json_object,
+    parse_kinds,
     parse_marks,
     run_id,
     text,
 )
 
 RETENTION = "retention"
-"""Name of the field with the retention; a feed of an earlier version has none."""
+"""Name of the field with the retention."""
 
 FORMAT = 2
-"""Version of everything this program stores in Redis.
-
-0.1.0 wrote 1, and asks for an upgrade if it finds 2. A feed with 1 keeps its number, and a field
-`environment`, which is not read.
-"""
-
-_READABLE = (1, FORMAT)  # formats that this version can read
+"""Version of the keys and fields of a feed in Redis. A feed with an earlier one is refused by its
+pinned configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +104,7 @@ class FeedState:
     marks: tuple[Mark, ...] = ()  # points since which all input is kept, the oldest first
     kept: KeptBytes = field(default_factory=KeptBytes)  # byte counts of the output streams
     retention: RetentionSettings | None = None  # of the last worker; None if never stored
+    kinds: Sequence[Mapping[str, Any]] = ()  # features in another kind than was learned
 
     @property
     def snapshots(self) -> tuple[Pointer, ...]:
@@ -122,7 +120,7 @@ class FeedState:
         """
         read = FieldReader(fields, key)
         stored = read("format", count)
-        if stored not in _READABLE:
+        if stored > FORMAT:
             raise BadConfiguration(
                 f"{key} has format {stored}, this version knows {FORMAT}: upgrade online-svm"
             )
@@ -140,6 +138,7 @@ class FeedState:
             marks=read("marks", parse_marks, b""),
             kept=KeptBytes.read(read),
             retention=read(RETENTION, parse_retention, b""),
+            kinds=read(KINDS, parse_kinds, b"[]"),
         )
 
 
@@ -181,16 +180,15 @@ class RejectedEntry:
 
     id: bytes
     code: str
-    name: str  # of the field with the reason: `reason` under semantics 4, `about` from 5 on
-    why: str
+    about: str  # case and parameters as JSON
     size: int  # of the whole entry in bytes
     head: bytes  # its first `HEAD_BYTES`
 
     @property
     def fields(self) -> list[bytes]:
         """Flat fields of its entry in `dlq`."""
-        why = (self.name.encode(), self.why.encode())
-        return [b"code", self.code.encode(), *why, b"size", b"%d" % self.size, b"head", self.head]
+        why = (b"code", self.code.encode(), b"about", self.about.encode())
+        return [*why, b"size", b"%d" % self.size, b"head", self.head]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +216,7 @@ class Commit:
     move: SnapshotMove | None = None
     fields: Mapping[str, bytes] = field(default_factory=dict)  # further fields of `st` to set
     alarms: Sequence[tuple[bytes, bytes]] = ()  # ID and payload of each entry of `alarms`
+    answered_ids: Mapping[str, bytes] = field(default_factory=dict)  # changes of the hash `ids`
 
 
 _MAX_PARTS = 1 << 16

@@ -5,13 +5,19 @@ Each parser takes the bytes of one field, and raises ValueError with the expecte
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from workers.errors import StateLost
+import orjson
+
+from workers.errors import StateLost, way_back
 from workers.feed.position import MAX_ID_PART, parse_id
+
+if TYPE_CHECKING:  # a command that only reads the fields starts without numpy
+    from online_svm.predictor.changed_kinds import ChangedKind
+    from online_svm.predictor.delayed_labels import DelayedLabels
+    from online_svm.predictor.online_predictor import OnlinePredictor
 
 Value = TypeVar("Value")
 
@@ -46,9 +52,8 @@ class FieldReader:
 
     def damaged(self, problem: str) -> StateLost:
         """Return the error for a damaged field."""
-        return StateLost(
-            f"{self.key} is damaged: {problem}; restore it from a backup, or reset the feed"
-        )
+        feed = self.key.partition("{")[2].partition("}")[0]
+        return StateLost(f"{self.key} is damaged: {problem}; {way_back(feed)}")
 
 
 def count(value: bytes) -> int:
@@ -147,6 +152,28 @@ def parse_marks(value: bytes) -> tuple[Mark, ...]:
     return tuple(Mark(count(n), entry_id(cursor)) for n, cursor in pairs)
 
 
+def encode_kinds(kinds: "Sequence[ChangedKind]") -> bytes:
+    """Encode features that came in another kind than was learned, for `st`."""
+    return orjson.dumps([kind.about for kind in kinds])
+
+
+KINDS = "kinds"  # name of the field with changed kinds of features: JSON, the newest counts
+
+
+def parse_kinds(value: bytes) -> list[dict[str, Any]]:
+    """Decode features that came in another kind than was learned; see `ChangedKind`.
+
+    Raises ValueError for any other text.
+    """
+    try:
+        found = json.loads(value)
+    except RecursionError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(kind, dict) for kind in found):
+        raise ValueError("not a JSON list of objects")
+    return found
+
+
 PENDING = "pending"  # name of the field with `PendingLabels`, which only a feed with a horizon has
 
 
@@ -155,31 +182,50 @@ class PendingLabels(NamedTuple):
 
     pending: int  # their number
     unlabelled: int  # number of these without a label
-    # Unix time in milliseconds of the oldest unlabelled one, by its entry ID or the producer's time
-    since: int | None
+    ahead: int = 0  # number of these whose time is far ahead of the clock of the feed
+    # Milliseconds since the oldest unlabelled one, by the clock of the feed; None without one
+    age: int | None = None
 
     @property
     def seconds(self) -> float:
         """Age of the oldest unlabelled example; 0 if there is none."""
-        return 0.0 if self.since is None else max(time.time() - self.since / 1000, 0.0)
+        return (self.age or 0) / 1000
 
     def as_dict(self) -> dict[str, float | None]:
-        """Return the fields, and the age of the oldest."""
-        return {**self._asdict(), "seconds": self.seconds}
+        """Return the counts, and the age of the oldest in seconds."""
+        return {
+            "pending": self.pending, "unlabelled": self.unlabelled, "ahead_now": self.ahead,
+            "seconds": self.seconds,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, labels: "DelayedLabels") -> Self:
+        """Return the counts of a predictor."""
+        counts = labels.counts
+        return cls(counts.pending, counts.unlabelled, labels.ahead, labels.open_for)
 
     def encode(self) -> bytes:
         """Encode for `st`.
 
         Examples
         --------
-        >>> PendingLabels(7, 5, 1700000000000).encode(), PendingLabels(2, 0, None).encode()
-        (b'7 5 1700000000000', b'2 0 -')
+        >>> PendingLabels(7, 5, 1, 3000).encode(), PendingLabels(2, 0).encode()
+        (b'7 5 1 3000', b'2 0 0 -')
         """
-        since = b"-" if self.since is None else b"%d" % self.since
-        return b"%d %d %b" % (self.pending, self.unlabelled, since)
+        age = b"-" if self.age is None else b"%d" % self.age
+        return b"%d %d %d %b" % (self.pending, self.unlabelled, self.ahead, age)
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
         """Decode a result of `encode`. Raises ValueError for any other text."""
-        pending, unlabelled, since = text.split(b" ")
-        return cls(count(pending), count(unlabelled), None if since == b"-" else count(since))
+        *counts, age = text.split(b" ")
+        pending, unlabelled, ahead = map(count, counts)
+        return cls(pending, unlabelled, ahead, None if age == b"-" else count(age))
+
+
+def fields_of(predictor: "OnlinePredictor") -> dict[str, bytes]:
+    """Return the fields of `st` that describe a predictor, all of them."""
+    found = {KINDS: encode_kinds(predictor.changed_kinds)}
+    if predictor.delayed_labels.is_delayed:
+        found[PENDING] = PendingLabels.of(predictor.delayed_labels).encode()
+    return found

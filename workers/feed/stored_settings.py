@@ -1,7 +1,7 @@
-"""The stored settings of a feed, and the effective settings of its worker."""
+"""The stored settings of a feed, and the effective settings of its worker.
 
-import json
-from typing import Any
+Apart from `pinned_config`, which small commands import without the machinery of settings.
+"""
 
 from pydantic import ValidationError
 
@@ -9,44 +9,17 @@ from online_svm.config import PredictorConfig
 from workers.config.settings import Limits, WorkerSettings
 from workers.config.text_values import explain
 from workers.errors import BadConfiguration
-from workers.feed.pinned_config import (
-    Groups,
-    check_names,
-    check_settings,
-    check_supported,
-    discontinued_semantics,
-    stored_groups,
-)
+from workers.feed.pinned_config import Groups, check_names, check_settings, stored_groups
 from workers.feed.state import FeedState, PinnedConfig
 
 
-def stored_settings(feed: str, stored: PinnedConfig) -> tuple[PredictorConfig, Limits] | None:
-    """Return the stored settings of a feed; None for a combination.
+def stored_settings(feed: str, stored: PinnedConfig) -> tuple[PredictorConfig, Limits]:
+    """Return the stored settings of a feed.
 
     Raises BadConfiguration if this version does not implement the feed's semantics, or these
     settings together; StateLost if the stored settings are damaged.
     """
-    groups = stored_groups(feed, stored)
-    return None if "predictor" not in groups else _validated(feed, groups)
-
-
-def lost_settings(feed: str, stored: PinnedConfig, given: WorkerSettings) -> dict[str, Any] | None:
-    """Return the settings that a feed with discontinued semantics loses in a fork.
-
-    Return None for a feed with other semantics. Settings that no longer exist are left out; `given`
-    are the settings of the fork. Raises BadConfiguration for a combination, which has no input.
-    """
-    if discontinued_semantics(stored) is None:
-        return None
-    theirs, ours = json.loads(stored.config), given.agreed
-    if theirs.keys() != ours.keys():
-        check_supported(feed, stored)
-    return {
-        name: value
-        for group, settings in theirs.items()
-        for name, value in settings.items()
-        if name in ours[group] and value != ours[group][name] and name != "semantics"
-    }
+    return _validated(feed, stored_groups(feed, stored))
 
 
 def _validated(feed: str, groups: Groups) -> tuple[PredictorConfig, Limits]:
@@ -77,6 +50,6 @@ def effective_settings(given: WorkerSettings, feed: str, state: FeedState | None
         return given
     stored = stored_settings(feed, state.pinned)
     kept = () if state.retention is None else (state.retention,)
-    settings = given if stored is None else given.over(*stored, *kept)
+    settings = given.over(*stored, *kept)
     check_settings(feed, stored_groups(feed, state.pinned), settings.agreed)
     return settings

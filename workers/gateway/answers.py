@@ -14,11 +14,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import orjson
+
 from workers.broker import commands
 from workers.errors import StateLost, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import format_id, parse_id, previous_id
 from workers.gateway.awaited_connection import AwaitedConnection
+from workers.message.codes import parse
 from workers.reading.answers import message, payload
 
 BLOCK_MS = 1000
@@ -189,3 +192,9 @@ def _seq(entry: Entry) -> int | None:
     found = message(entry)
     seq = found.get("seq") if isinstance(found, dict) else None
     return seq if isinstance(seq, int) else None
+
+
+def full(found: bytes) -> bytes:
+    """Return an answer in the full form, a rejection with its sentence."""
+    is_full = b'"status":' in found[:20] and b'"status":"rejected"' not in found[:40]
+    return found if is_full else orjson.dumps(parse(found))

@@ -1,14 +1,14 @@
 """The plain routes: examples, labels, answers, status and alarms of feeds, as JSON.
 
-A response contains the answer byte for byte as the worker wrote it.
+A response contains each answer as the worker wrote it, byte for byte, with `entry` in front of it.
 """
 
 import re
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from itertools import count
+from itertools import repeat
 from typing import Any
 
 import orjson
@@ -21,11 +21,11 @@ from starlette.routing import Route
 from workers.errors import Unavailable, WorkerError
 from workers.feed.position import MAX_ID_PART
 from workers.gateway.feed import Answered, status_of
-from workers.gateway.gateway import Gateway, check_key, routes_of, trace_of
-from workers.gateway.limits import refusal, seconds
+from workers.gateway.gateway import Gateway, key_of, routes_of, trace_of
+from workers.gateway.limits import json_body, max_stale, parameter, refusal, seconds
 from workers.gateway.openapi import PLAIN, document
 from workers.gateway.refused import Refused, later, outward, wrong
-from workers.gateway.rows import example, label, objects
+from workers.gateway.rows import example, ids_of, label, objects
 from workers.log import Logger
 from workers.push.ingest import Fields
 from workers.reading.registry import NoSuchFeed
@@ -67,24 +67,50 @@ class PlainRoutes:
     async def examples(self, request: Request) -> Response:
         """Add examples; respond with their answers."""
         feed = self._gateway.feed(request, "ask")
-        key = await self._gateway.key(request, feed)
+        key = key_of(request)
 
-        def convert(found: Any) -> tuple[list[Fields], bool]:
+        def convert(found: Any) -> list[Fields]:
             sent = objects(found)
             if any(row.get("y") is not None or row.get("p") is not None for row in sent):
                 self._gateway.feed(request, "label")  # an example with a label needs this right
-            check_key(key, len(sent))
-            return _each(found, lambda row, prefix: example(row, prefix, key))
+            if not isinstance(found, list):
+                return [example(found, key=key)]
+            keys = ids_of(key, len(sent), "Idempotency-Key") or repeat(None)
+            return [
+                example(row, f"[{i}].", own if row.get("id") is None else None)
+                for i, (row, own) in enumerate(zip(sent, keys, strict=False))
+            ]
 
-        entries, is_list = await self._gateway.converted(request, convert)
-        answers = await self._gateway.exchange(request, feed, entries, are_repeated=key is not None)
+        entries, is_list = await self._gateway.converted(
+            request, lambda found: (convert(found), isinstance(found, list))
+        )
+        if key is not None:
+            await feed.check_ids_are_kept(len(entries))
+        answers = await self._gateway.exchange(request, feed, entries, are_examples=True)
         return _answers(request, answers, is_list)
 
     async def labels(self, request: Request) -> Response:
         """Add labels of earlier examples; respond with their answers."""
         feed = self._gateway.feed(request, "label")
-        entries, is_list = await self._gateway.converted(request, lambda found: _each(found, label))
-        return _answers(request, await self._gateway.exchange(request, feed, entries), is_list)
+
+        def convert(found: Any) -> list[Fields]:
+            return [
+                label(row, f"[{i}]." if isinstance(found, list) else "")
+                for i, row in enumerate(objects(found))
+            ]
+
+        entries, is_list = await self._gateway.converted(
+            request, lambda found: (convert(found), isinstance(found, list))
+        )
+        answers = await self._gateway.exchange(request, feed, entries, are_examples=False)
+        return _answers(request, answers, is_list)
+
+    async def scores(self, request: Request) -> Response:
+        """Respond with the answers to rows by the newest published state."""
+        feed = self._gateway.feed(request, "ask")
+        most = max_stale(request)
+        body = await json_body(request, self._gateway.limits.max_body)
+        return _json(await self._gateway.scored(feed, body, most))
 
     async def answer(self, request: Request) -> Response:
         """Respond with the answer to an entry; 202 if there is none yet."""
@@ -100,10 +126,18 @@ class PlainRoutes:
         )
         (one,) = await feed.first_answers(answered)
         if one.payload is not None:
-            return _json(one.payload, headers=_content_location(request, one))
+            return _answer(request, one)
         if is_waiting:
             return _waiting(request, [entry])
         raise Refused("answer_unknown", feed=feed.keys.feed, entry=entry)
+
+    async def answer_to_id(self, request: Request) -> Response:
+        """Respond with the answer to the example with a producer's id."""
+        feed = self._gateway.feed(request, "ask", "label", "read")
+        id = parameter(request, "id")
+        if not id:
+            raise wrong("id", "send the producer's id of an example: ?id=")
+        return _answer(request, await feed.answer_to(id))
 
     async def status(self, request: Request) -> Response:
         """Respond with what `status --json` prints."""
@@ -118,28 +152,26 @@ class PlainRoutes:
         return _json(orjson.dumps(document(self._gateway.limits.max_timeout)))
 
 
-def _each(
-    found: Any, make: Callable[[Mapping[str, Any], str], Fields]
-) -> tuple[list[Fields], bool]:
-    """Return the entry of each object of a body, and whether it is a list.
-
-    `make` gets the prefix of names in error messages, such as "[3].".
-    """
-    is_list = isinstance(found, list)
-    prefixes = (f"[{i}]." if is_list else "" for i in count())
-    return [make(row, at) for row, at in zip(objects(found), prefixes, strict=False)], is_list
-
-
 def _answers(request: Request, answers: Sequence[Answered], is_list: bool) -> Response:
     """Return the response with answers; 202 with all IDs if one is missing."""
-    found = [one.payload for one in answers if one.payload is not None]
+    found = [_with_entry(one) for one in answers if one.payload is not None]
     if len(found) < len(answers):
         return _waiting(request, [one.entry.decode() for one in answers])
     if is_list:
         return _json(b"[%s]" % b",".join(found))
-    status = 422 if status_of(found[0]) == "rejected" else 200
-    location = {"Location": _address(request, answers[0].entry.decode())}
-    return _json(found[0], status, location | _content_location(request, answers[0]))
+    return _answer(request, answers[0], {"Location": _address(request, answers[0].entry.decode())})
+
+
+def _answer(request: Request, one: Answered, headers: dict[str, str] | None = None) -> Response:
+    status = (
+        422 if request.method == "POST" and status_of(one.payload or b"") == "rejected" else 200
+    )
+    return _json(_with_entry(one), status, (headers or {}) | _content_location(request, one))
+
+
+def _with_entry(one: Answered) -> bytes:
+    """Return an answer as the worker wrote it, with the ID of its entry in front."""
+    return b'{"entry":"%b",%b' % (one.of, (one.payload or b"{}")[1:])
 
 
 def _content_location(request: Request, one: Answered) -> dict[str, str]:

@@ -8,7 +8,6 @@ from workers.gateway.tensors import DATATYPES, MAX_ROWS, OUTPUTS
 from workers.message.entry_decode import MAX_ID_CHARS
 from workers.message.schema import (
     AlarmsMessage,
-    CombinedMessage,
     DuplicateMessage,
     LabelMessage,
     PredictionMessage,
@@ -18,10 +17,12 @@ from workers.reading.verdict import Verdict
 Id = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 Label = str | bool | int | float
 
+_ENTRY = "ID of the entry that got this answer: an earlier one if the example was sent again."
+
 _BATCH = Field(min_length=1, max_length=MAX_ROWS)
 
 
-class Example(BaseModel):
+class NewExample(BaseModel):
     """An example, with the fields of an entry of `in`. Without `y` its label may follow."""
 
     model_config = ConfigDict(extra="forbid")
@@ -36,11 +37,26 @@ class Example(BaseModel):
     id: str | None = Field(None, description="The producer's id; the answer repeats it.")
     s: dict[str, Any] | None = Field(None, description="Values of the feed's slices.")
     time: int | None = Field(None, description="The producer's time in milliseconds.")
-    a: dict[str, Any] | None = Field(None, description="A scorer's answer, in full.")
     score: float | list[float | None] | dict[str, float | None] | None = Field(
         None, description="Output of another model, in a feed with `scores`."
     )
     score_version: str | int | None = Field(None, description="Version of that model.")
+
+
+def _as_in_example(name: str) -> Any:
+    """Return a field that means the same in `NewExample`."""
+    return Field(None, description=NewExample.model_fields[name].description)
+
+
+class RowToScore(BaseModel):
+    """A row to score: an example without a label, time or slices."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    x: list[Any] | dict[str, Any] | None = _as_in_example("x")
+    id: str | None = _as_in_example("id")
+    score: float | list[float | None] | dict[str, float | None] | None = _as_in_example("score")
+    score_version: str | int | None = _as_in_example("score_version")
 
 
 class LabelOfExample(BaseModel):
@@ -53,7 +69,7 @@ class LabelOfExample(BaseModel):
 
 
 class Examples(
-    RootModel[Example | Annotated[list[Example], Field(min_length=1, max_length=MAX_ROWS)]]
+    RootModel[NewExample | Annotated[list[NewExample], Field(min_length=1, max_length=MAX_ROWS)]]
 ):
     """An example, or a list of up to 1,000."""
 
@@ -62,8 +78,8 @@ class Labels(RootModel[LabelOfExample | Annotated[list[LabelOfExample], _BATCH]]
     """A label, or a list of up to 1,000."""
 
 
-class Rejected(BaseModel):
-    """The answer to an example or label that the worker could not use."""
+class RejectedRow(BaseModel):
+    """The answer to a row that could not be used."""
 
     v: Literal[2]
     status: Literal["rejected"]
@@ -75,14 +91,42 @@ class Rejected(BaseModel):
     reason: str = Field(description="The reason as a sentence.")
 
 
-class Answer(
-    RootModel[PredictionMessage | CombinedMessage | Rejected | DuplicateMessage | LabelMessage]
-):
-    """What the worker answered; see `status`."""
+class Rejected(RejectedRow):
+    """The answer to an example or label that the worker could not use."""
+
+    entry: str = Field(description=_ENTRY)
+
+
+class Answer(RootModel[PredictionMessage | Rejected | DuplicateMessage | LabelMessage]):
+    """What the worker answered, and its entry; see `status`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "properties": {"entry": {"type": "string", "description": _ENTRY}},
+            "required": ["entry"],
+        }
+    )
 
 
 class Answers(RootModel[Answer | list[Answer]]):
     """The answer, or the answers to a list in its order."""
+
+
+class RowsToScore(
+    RootModel[RowToScore | Annotated[list[RowToScore], Field(min_length=1, max_length=100)]]
+):
+    """A row, or a list of up to 100."""
+
+
+class ScoresOfRows(BaseModel):
+    """Answers by the newest published state; nothing was recorded."""
+
+    n: int = Field(description="Examples learned by the state.")
+    state: str = Field(description="Its `n` and eight digits of its checksum.")
+    behind: int = Field(description="Examples that the feed has learned since.")
+    answers: list[PredictionMessage | RejectedRow] = Field(
+        description="The answers in the order of the rows, with the state's `seq` and `n`."
+    )
 
 
 class Waiting(BaseModel):

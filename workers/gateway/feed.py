@@ -3,24 +3,25 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 
-from online_svm.config.semantics import WITH_TRACES
 from workers.broker import commands
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
+from workers.broker.streams import pairs_of
 from workers.errors import StateLost, Unavailable, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
-from workers.gateway.answers import BLOCK_MS, AwaitedAnswers, Range, by_seq
+from workers.feed.recent_ids import AnsweredEntry
+from workers.gateway.answers import BLOCK_MS, AwaitedAnswers, Entry, Range, by_seq, full
 from workers.gateway.awaited_connection import AwaitedConnection
+from workers.gateway.published_states import Moment
 from workers.gateway.refused import Refused, later, outward
 from workers.log import Logger
-from workers.message.compact import parse
 from workers.push.ingest import Fields
 from workers.reading.answers import message, payload
 from workers.reading.status import FeedStatus, read_for_gateway, read_status
@@ -45,6 +46,26 @@ class Answered(NamedTuple):
     of: bytes  # ID of the entry that got this answer: an earlier one if `entry` repeats its id
 
 
+class _Repeat(NamedTuple):
+    """An example that repeats an id."""
+
+    id: str
+    seq: int | None  # of the first answer; None if the answer does not name it
+
+
+def _repeated(answer: bytes | None) -> _Repeat | None:
+    """Return which id an example repeats, according to its answer; None if it repeats none.
+
+    An example that is sent again with its label while it waits is answered as a repeated label.
+    """
+    if answer is None or status_of(answer) not in ("duplicate", "label"):
+        return None
+    found = orjson.loads(answer)
+    if found["status"] == "duplicate":
+        return _Repeat(found["id"], found["first"])
+    return _Repeat(found["example"], None) if found["done"] == "repeated" else None
+
+
 def unready(status: FeedStatus) -> str | None:
     """Return why a feed gives no probabilities now, if so."""
     if not status.has_begun:
@@ -55,9 +76,9 @@ def unready(status: FeedStatus) -> str | None:
     return "it is warming up: it has no model yet" if is_warming else None
 
 
-def _keeps_ids(status: FeedStatus) -> bool:
-    """Return whether a repeated id gets its first answer: if the feed has a dedupe window."""
-    return int(status.settings.get("limits", {}).get("dedupe_window", 0)) > 0
+def _dedupe_window(status: FeedStatus) -> int:
+    """Return how many ids the feed remembers; a repeated one gets its first answer."""
+    return int(status.settings.get("limits", {}).get("dedupe_window", 0))
 
 
 class _SharedRead(Generic[Value]):
@@ -133,32 +154,25 @@ class GatewayFeed:
         self._calls.check()
         return await self._sampled.get()
 
-    async def check_ids_are_kept(self) -> None:
-        """Raise Refused unless the feed gives a repeated id its first answer.
+    async def check_ids_are_kept(self, rows: int) -> None:
+        """Raise Refused unless the feed remembers the ids of a request with so many rows.
 
         The feed may have started since the last sample, so refuse only after a new one.
         """
-        if _keeps_ids(await self.sampled()):
+        if _dedupe_window(await self.sampled()) >= rows:
             return
         found = await self._sampled.get(max_age=0)
         if not found.has_begun:
             raise later("key_too_early", feed=self.keys.feed, words=unready(found))
-        if not _keeps_ids(found):
-            raise Refused("key_not_kept", feed=self.keys.feed)
+        if (window := _dedupe_window(found)) < rows:
+            raise Refused("key_not_kept", feed=self.keys.feed, window=window, rows=rows)
 
     async def check_room(self) -> None:
-        """Raise Refused if the feed is a combination, or too many entries wait."""
+        """Raise Refused if too many entries wait."""
         found = await self.sampled()
-        if found.has_begun and "predictor" not in found.settings:
-            raise Refused("combination", feed=self.keys.feed)
         if self._high_water and found.waiting >= self._high_water:
             seconds = min(_MAX_RETRY_SECONDS, max(1, math.ceil(found.waiting_seconds)))
             raise later("too_many_waiting", seconds, waiting=found.waiting)
-
-    async def takes_traces(self) -> bool:
-        """Return whether entries of this feed may have a trace context."""
-        settings = (await self.sampled()).settings.get("predictor", {})
-        return int(settings.get("semantics", 0)) >= WITH_TRACES
 
     async def add(self, entries: Sequence[Fields]) -> list[bytes]:
         """Add entries in order; return their IDs.
@@ -188,25 +202,85 @@ class GatewayFeed:
         return bool(found) and parse_id(cursor or b"0-0") < parse_id(entry)
 
     async def first_answers(self, answered: Sequence[Answered]) -> list[Answered]:
-        """Replace each answer to a repeated id by the first answer to the id, if it is stored."""
-        repeats = [one for one in answered if one.payload and status_of(one.payload) == "duplicate"]
+        """Replace each answer to a repeated example by the first answer to its id.
+
+        Raises Refused: 410 with its `seq` if a first answer is not stored any more.
+        """
+        repeats = {
+            one.entry: repeat for one in answered if (repeat := _repeated(one.payload)) is not None
+        }
         if not repeats:
             return list(answered)
-        seqs = {one.entry: orjson.loads(one.payload or b"")["first"] for one in repeats}
-        last = max((one.entry for one in repeats), key=parse_id)
-        firsts = await by_seq([*seqs.values()], last, self._read)
-        found = []
-        for one in answered:
-            first = firsts.get(seqs.get(one.entry, -1))
-            found.append(
-                one if first is None else Answered(one.entry, full(payload(first)), first[0])
-            )
-        return found
+        firsts = await self._firsts(repeats)
+        for entry, repeat in repeats.items():
+            if entry not in firsts and repeat.seq is not None:
+                added = [one.entry.decode() for one in answered]
+                raise Refused("answer_gone", ids=added, feed=self.keys.feed, seq=repeat.seq)
+        return [
+            Answered(one.entry, full(payload(first)), first[0])
+            if (first := firsts.get(one.entry)) is not None
+            else one
+            for one in answered
+        ]
+
+    async def _firsts(self, repeats: Mapping[bytes, "_Repeat"]) -> dict[bytes, Entry]:
+        """Return the entry of `out` with the first answer of each repeat, where it is stored."""
+        places = await self._places([repeat.id for repeat in repeats.values()])
+        known = {
+            entry: place
+            for (entry, repeat), place in zip(repeats.items(), places, strict=True)
+            if place is not None and repeat.seq in (None, place.seq)
+        }
+        pages = await self._read([(place.entry, place.entry, 1) for place in known.values()])
+        firsts = {entry: page[0] for entry, page in zip(known, pages, strict=True) if page}
+        # An id may have left the feed's memory since it was repeated.
+        seqs = {
+            entry: repeat.seq
+            for entry, repeat in repeats.items()
+            if entry not in known and repeat.seq is not None
+        }
+        if seqs:
+            found = await by_seq([*seqs.values()], max(seqs, key=parse_id), self._read)
+            firsts |= {entry: found[seq] for entry, seq in seqs.items() if seq in found}
+        return firsts
+
+    async def answer_to(self, id: str) -> Answered:
+        """Return the answer to the example with the producer's id.
+
+        Raises Refused: 404 if the feed does not remember the id; 410 if the answer is not stored.
+        """
+        (place,) = await self._places([id])
+        if place is None:
+            raise Refused("id_unknown", feed=self.keys.feed)
+        (found,) = await self.answers.find([place.entry])
+        if found is None:
+            raise Refused("answer_gone", feed=self.keys.feed, seq=place.seq)
+        return Answered(place.entry, full(found), place.entry)
+
+    async def _places(self, ids: Sequence[str]) -> list[AnsweredEntry | None]:
+        """Return where the answer to each id is; None if the feed does not remember the id."""
+        values = await self._calls.call(*commands.fields(self.keys.answered_ids, *ids))
+        return [None if value is None else AnsweredEntry.decode(value) for value in values]
 
     async def _read(self, ranges: Sequence[Range]) -> list[list[Any]]:
         return await self._calls.call_all(
             [commands.entries(self.keys.out, *each) for each in ranges]
         )
+
+    async def moment(self) -> Moment:
+        """Return how far the feed is, and its newest published state.
+
+        Raises Refused: 503 if no worker has begun the feed.
+        """
+        (n, config_hash), newest = await self._calls.call_all(
+            [
+                commands.fields(self.keys.state, "n", "config_hash"),
+                commands.all_fields(self.keys.published),
+            ]
+        )
+        if n is None or not n.isdigit():
+            raise later("state_missing", feed=self.keys.feed, words="no worker has begun it")
+        return Moment(int(n), (config_hash or b"").decode(errors="replace"), pairs_of(newest))
 
     async def status(self) -> bytes:
         """Return what `status --json` prints."""
@@ -229,12 +303,6 @@ class GatewayFeed:
         """Return the last entries of a stream, newest first."""
         found: list[Any] = await self._calls.call(*commands.last_entries(stream, count))
         return found
-
-
-def full(found: bytes) -> bytes:
-    """Return an answer in the full form, a rejection with its sentence."""
-    is_full = b'"status":' in found[:20] and b'"status":"rejected"' not in found[:40]
-    return found if is_full else orjson.dumps(parse(found))
 
 
 def status_of(found: bytes) -> str:

@@ -5,6 +5,7 @@ So `POST /v2/models/{feed}/label` with the same `id` brings their labels, in the
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import orjson
@@ -15,10 +16,10 @@ from starlette.routing import Route
 from online_svm.version import __version__
 from workers.errors import WorkerError
 from workers.gateway.feed import GatewayFeed, unready
-from workers.gateway.gateway import Gateway, check_key, routes_of
+from workers.gateway.gateway import Gateway, key_of, routes_of
 from workers.gateway.openapi import INFERENCE
 from workers.gateway.refused import Refused, outward, wrong
-from workers.gateway.rows import example, label
+from workers.gateway.rows import example, ids_of, label
 from workers.gateway.tensors import (
     OUTPUTS,
     check_outputs,
@@ -28,7 +29,6 @@ from workers.gateway.tensors import (
     outputs,
     rows,
 )
-from workers.message.entry_decode import MAX_ID_CHARS
 from workers.push.ingest import Fields
 
 
@@ -76,19 +76,24 @@ class InferenceProtocol:
     async def infer(self, request: Request) -> Response:
         """Add rows; respond with their answers."""
         feed = self._gateway.feed(request, "ask")
-        key = await self._gateway.key(request, feed)
+        key = key_of(request)
 
         def convert(sent: Any) -> tuple[list[Fields], str | None, Any]:
             found = rows(inputs(sent))
             check_outputs(sent.get("outputs"))
-            check_key(key, len(found))
-            ids: Sequence[str | None] = _ids(sent.get("id"), len(found)) or [None] * len(found)
-            examples = [{"x": x, "id": id} for x, id in zip(found, ids, strict=True)]
-            entries = [example(one, key=key) for one in examples]
-            return entries, sent.get("id"), sent.get("outputs")
+            id = sent.get("id")
+            if key is not None and id not in (None, key):
+                raise wrong("id", "it is not the Idempotency-Key; send one of the two")
+            ids = (
+                ids_of(key, len(found), "Idempotency-Key") or ids_of(id, len(found)) or repeat(None)
+            )
+            entries = [example({"x": x, "id": id}) for x, id in zip(found, ids, strict=False)]
+            return entries, id, sent.get("outputs")
 
         entries, id, wanted = await self._gateway.converted(request, convert)
-        entry_ids, answers = await self._exchange(request, feed, entries)
+        if key is not None:
+            await feed.check_ids_are_kept(len(entries))
+        entry_ids, answers = await self._exchange(request, feed, entries, are_examples=True)
         return _response(feed, id, {"outputs": outputs(answers, entry_ids, wanted)})
 
     async def label(self, request: Request) -> Response:
@@ -97,22 +102,22 @@ class InferenceProtocol:
 
         def convert(sent: Any) -> tuple[list[Fields], str]:
             found = labels(inputs(sent))
-            ids = _ids(sent.get("id"), len(found))
+            ids = ids_of(sent.get("id"), len(found))
             if ids is None:
                 raise wrong("id", "send that of the request whose rows these labels are of")
             labelled = [{"id": id, "y": y} for id, y in zip(ids, found, strict=True)]
             return [label(one) for one in labelled], sent["id"]
 
         entries, id = await self._gateway.converted(request, convert)
-        _, answers = await self._exchange(request, feed, entries)
+        _, answers = await self._exchange(request, feed, entries, are_examples=False)
         done = [answer["done"] for answer in answers]
         tensor = {"name": "done", "datatype": "BYTES", "shape": [len(done)], "data": done}
         return _response(feed, id, {"outputs": [tensor]})
 
     async def _exchange(
-        self, request: Request, feed: GatewayFeed, entries: Sequence[Fields]
+        self, request: Request, feed: GatewayFeed, entries: Sequence[Fields], are_examples: bool
     ) -> tuple[list[str], list[dict[str, Any]]]:
-        found = await self._gateway.exchange(request, feed, entries, are_repeated=True)
+        found = await self._gateway.exchange(request, feed, entries, are_examples)
         ids = [one.entry.decode() for one in found]
         answers = [orjson.loads(one.payload) for one in found if one.payload is not None]
         if len(answers) < len(ids):
@@ -128,17 +133,6 @@ def _response(feed: GatewayFeed, id: str | None, fields: dict[str, object]) -> R
     head: dict[str, object] = {"model_name": feed.keys.feed}
     body = orjson.dumps(head | ({} if id is None else {"id": id}) | fields)
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
-
-
-def _ids(given: object, count: int) -> list[str] | None:
-    """Return the ids of the rows of a request; None if the request has no id."""
-    if given is None:
-        return None
-    if not isinstance(given, str):
-        raise wrong("id", "send a text")
-    if len(given) > MAX_ID_CHARS:  # of each row, and repeated in each
-        raise wrong("id", f"send at most {MAX_ID_CHARS} characters")
-    return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
 
 
 async def _unready(feed: GatewayFeed) -> str | None:

@@ -25,6 +25,7 @@ class GatewayLimits:
     max_body: int = 1 << 20  # bytes
     connections: int = 2000  # at the same time
     max_timeout: float = 60.0  # seconds that a request may wait for answers
+    states: int = 64  # published states that are kept, each of another feed
 
 
 def refusal(error: Refused) -> Response:
@@ -69,12 +70,20 @@ async def json_body(request: Request, most: int) -> bytes:
     return bytes(found)
 
 
+def parameter(request: Request, name: str) -> str | None:
+    """Return a query parameter; None if it is absent. Raises Refused (422) if it is sent twice."""
+    found = request.query_params.getlist(name)
+    if len(found) > 1:
+        raise wrong(name, "it is sent twice; send it once")
+    return found[0] if found else None
+
+
 def seconds(request: Request, most: float, default: float = 5.0) -> float:
     """Return the query parameter `timeout`, in seconds.
 
     Raises Refused: 422 if it is not a number from 0 to `most`.
     """
-    text = request.query_params.get("timeout")
+    text = parameter(request, "timeout")
     try:
         found = min(default, most) if text is None else float(text)
     except ValueError:
@@ -82,6 +91,19 @@ def seconds(request: Request, most: float, default: float = 5.0) -> float:
     if not 0 <= found <= most:
         raise wrong("timeout", f"send seconds from 0 to {most:g}")
     return found
+
+
+def max_stale(request: Request) -> int | None:
+    """Return the query parameter `max_stale`, in examples; None if it is absent.
+
+    Raises Refused: 422 if it is no whole number.
+    """
+    text = parameter(request, "max_stale")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise wrong("max_stale", "send a whole number of examples")
+    return int(text)
 
 
 class RequestCheck:

@@ -5,9 +5,9 @@ exist. This module needs no starlette.
 """
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from string import Formatter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -27,19 +27,22 @@ _JSON, _TEXT = "application/json", "text/plain"
 _ANY = ("host_unknown", "headers_too_large", "two_lengths", "fault")
 _FEED = (*_ANY, "token_unknown", "right_missing", "feed_unknown")
 _READ = (*_FEED, "redis_unavailable", "feed_unusable")
-_ADD = (
+_BODY = (
     *_READ, "type_unknown", "binary_tensors", "body_too_large", "body_slow", "body_incomplete",
-    "too_many_parts", "not_json", "too_deep", "field_invalid", "too_many_rows", "feed_not_ready",
-    "combination", "too_many_waiting", "add_uncertain", "add_refused",
+    "too_many_parts", "not_json", "too_deep", "field_invalid", "too_many_rows",
 )  # fmt: skip
-_KEY = ("key_empty", "key_of_several", "key_not_kept", "key_too_early")
+_ADD = (*_BODY, "feed_not_ready", "too_many_waiting", "add_uncertain", "add_refused")
+_KEY = ("key_empty", "key_twice", "key_not_kept", "key_too_early", "answer_gone")
 _TENSORS = ("names_too_long", "row_rejected", "answers_late")
+
+
+GET, POST = HTTPMethod.GET, HTTPMethod.POST
 
 
 class Operation(NamedTuple):
     """One route: its handler is the method `name` of its group."""
 
-    method: Literal["GET", "POST"]
+    method: HTTPMethod
     path: str
     name: str
     group: str
@@ -60,61 +63,74 @@ _MODEL = "/v2/models/{feed}"
 
 OPERATIONS = (
     Operation(
-        "POST", "/feeds/{feed}/examples", "examples", PLAIN,
+        POST, "/feeds/{feed}/examples", "examples", PLAIN,
         "Add examples; respond with their answers.",
         _EXAMPLES, (*_ADD, *_KEY), bodies.Examples, ("ask",), (*_TAKES, "Idempotency-Key"),
     ),
     Operation(
-        "POST", "/feeds/{feed}/labels", "labels", PLAIN,
+        POST, "/feeds/{feed}/labels", "labels", PLAIN,
         "Add labels of earlier examples; respond with their answers.",
         _EXAMPLES, _ADD, bodies.Labels, ("label",), _TAKES,
     ),
     Operation(
-        "GET", "/feeds/{feed}/answers/{entry}", "answer", PLAIN,
-        "Return the answer to an entry; 202 if there is none yet.",
-        {200: bodies.Answer, 202: bodies.Waiting}, (*_READ, "field_invalid", "answer_unknown"),
-        None, _ALL, ("timeout",),
+        POST, "/feeds/{feed}/scores", "scores", PLAIN,
+        "Answer rows with the newest published state; nothing is recorded.",
+        {200: bodies.ScoresOfRows},
+        (*_BODY, "too_many_scores", "state_missing", "state_stale"),
+        bodies.RowsToScore, ("ask",), ("max_stale",),
     ),
     Operation(
-        "GET", "/feeds/{feed}/status", "status", PLAIN, "Return what `status --json` prints.",
+        GET, "/feeds/{feed}/answers/{entry}", "answer", PLAIN,
+        "Return the answer to an entry; 202 if there is none yet.",
+        {200: bodies.Answer, 202: bodies.Waiting},
+        (*_READ, "field_invalid", "answer_unknown", "answer_gone"), None, _ALL, ("timeout",),
+    ),
+    Operation(
+        GET, "/feeds/{feed}/answers", "answer_to_id", PLAIN,
+        "Return the answer to the example with a producer's id.",
+        {200: bodies.Answer}, (*_READ, "field_invalid", "id_unknown", "answer_gone"), None, _ALL,
+        ("id",),
+    ),
+    Operation(
+        GET, "/feeds/{feed}/status", "status", PLAIN, "Return what `status --json` prints.",
         {200: bodies.Status}, (*_READ, "feed_missing"), None, ("read",),
     ),
     Operation(
-        "GET", "/feeds/{feed}/alarms", "alarms", PLAIN, "Return the newest 100 alarms.",
+        GET, "/feeds/{feed}/alarms", "alarms", PLAIN, "Return the newest 100 alarms.",
         {200: bodies.AlarmList}, _READ, None, ("read",),
     ),
     Operation(
-        "GET", "/openapi.json", "openapi", PLAIN, "Return this document.", {200: None}, _ANY
+        GET, "/openapi.json", "openapi", PLAIN, "Return this document.", {200: None}, _ANY
     ),
     Operation(
-        "GET", "/v2", "server", INFERENCE, "Return the metadata of the server.",
+        GET, "/v2", "server", INFERENCE, "Return the metadata of the server.",
         {200: bodies.Server}, _ANY,
     ),
     Operation(
-        "GET", "/v2/health/live", "live", INFERENCE, "Return 200 while the process runs.",
+        GET, "/v2/health/live", "live", INFERENCE, "Return 200 while the process runs.",
         {200: bodies.Live}, _ANY,
     ),
     Operation(
-        "GET", "/v2/health/ready", "ready", INFERENCE,
+        GET, "/v2/health/ready", "ready", INFERENCE,
         "Return 200 if every feed gives probabilities.",
         {200: bodies.Ready, 503: bodies.Ready}, _ANY,
     ),
     Operation(
-        "GET", _MODEL, "model", INFERENCE, "Return the inputs and outputs of a feed.",
+        GET, _MODEL, "model", INFERENCE, "Return the inputs and outputs of a feed.",
         {200: bodies.Model}, _READ, None, _ALL,
     ),
     Operation(
-        "GET", f"{_MODEL}/ready", "model_ready", INFERENCE,
+        GET, f"{_MODEL}/ready", "model_ready", INFERENCE,
         "Return 200 if the feed gives probabilities.",
         {200: bodies.ModelReady, 503: bodies.ModelReady}, _FEED, None, _ALL,
     ),
     Operation(
-        "POST", f"{_MODEL}/infer", "infer", INFERENCE, "Add rows; respond with their answers.",
+        POST, f"{_MODEL}/infer", "infer", INFERENCE, "Add rows; respond with their answers.",
         {200: bodies.InferResponse}, (*_ADD, *_KEY, *_TENSORS), bodies.InferRequest, ("ask",),
         (*_TAKES, "Idempotency-Key"),
     ),
     Operation(
-        "POST", f"{_MODEL}/label", "label", INFERENCE, "Add the labels of an earlier request.",
+        POST, f"{_MODEL}/label", "label", INFERENCE, "Add the labels of an earlier request.",
         {200: bodies.InferResponse}, (*_ADD, *_TENSORS), bodies.LabelRequest, ("label",), _TAKES,
     ),
 )  # fmt: skip
@@ -129,6 +145,12 @@ _DESCRIPTION = (
 _PARAMETERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "feed": ("path", {"type": "string"}, "Name of the feed."),
     "entry": ("path", {"type": "string"}, "ID of the entry, as a response named it."),
+    "id": ("query", {"type": "string"}, "The producer's id, among those that the feed remembers."),
+    "max_stale": (
+        "query",
+        {"type": "integer", "minimum": 0},
+        "Refuse (503) if the feed has learned more examples since the state; default any number.",
+    ),
     "timeout": (
         "query",
         {"type": "number", "minimum": 0, "maximum": MAX_TIMEOUT, "default": 5},
@@ -140,7 +162,10 @@ _PARAMETERS: dict[str, tuple[str, dict[str, Any], str]] = {
         "`refuse`: add nothing while the feed gives no probabilities.",
     ),
     "Idempotency-Key": (
-        "header", {"type": "string"}, "The id of the example; a repeated one gets the first answer."
+        "header",
+        {"type": "string"},
+        "The id of the example; of several, `KEY/0`, `KEY/1` and so on. A repeated id gets its "
+        "first answer.",
     ),
     "traceparent": (
         "header",
@@ -175,7 +200,7 @@ def document(max_timeout: float = MAX_TIMEOUT) -> dict[str, Any]:
         ref_template="#/components/schemas/{model}",
     )
     for name, schema in schemas["$defs"].items():
-        _tidy(schema, name in ("Example", "LabelOfExample"))
+        _tidy(schema, name in ("NewExample", "LabelOfExample"))
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
@@ -275,5 +300,5 @@ def _problem(codes: Sequence[str]) -> dict[str, Any]:
 
 def _parameter(name: str) -> dict[str, Any]:
     place, schema, text = _PARAMETERS[name]
-    required = {"required": True} if place == "path" else {}
+    required = {"required": True} if place == "path" or name == "id" else {}
     return {"name": name, "in": place, **required, "description": text, "schema": dict(schema)}

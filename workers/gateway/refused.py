@@ -29,19 +29,20 @@ PROBLEMS: dict[str, Problem] = {
     "body_incomplete": Problem(400, "the body broke off"),
     "two_lengths": Problem(400, "send Content-Length or Transfer-Encoding, not both"),
     "key_empty": Problem(400, "Idempotency-Key: it is empty"),
-    "key_of_several": Problem(400, "Idempotency-Key: send one example with it; give others their "
-        "id"),
-    "key_not_kept": Problem(400, "Idempotency-Key: feed {feed!r} learns a repeated id again; "
-        "begin a feed with --dedupe-window N"),
-    "combination": Problem(400, "feed {feed!r} is a combination: send to its sources"),
+    "key_twice": Problem(400, "Idempotency-Key: it is sent twice, with different values; send one"),
+    "key_not_kept": Problem(400, "Idempotency-Key: feed {feed!r} remembers {window} ids, and "
+        "this request has {rows} rows; begin a feed with --dedupe-window {rows} or more"),
     "token_unknown": Problem(401, "Authorization: send Bearer and a token that this gateway knows"),
     "right_missing": Problem(403, "this token has not the right to {right} feed {feed!r}"),
     "feed_unknown": Problem(404, "this gateway has no feed {feed!r}"),
     "feed_missing": Problem(404, "{words}"),
     "answer_unknown": Problem(404, "feed {feed!r} keeps no answer to {entry}"),
+    "id_unknown": Problem(404, "feed {feed!r} knows no answer to this id: it remembers the last "
+        "--dedupe-window ids, and those of examples that wait for a label"),
     "address_unknown": Problem(404, "this gateway has no such address; /openapi.json lists all"),
     "method_unknown": Problem(405, "this address does not take {method}; see the header Allow"),
     "body_slow": Problem(408, "the body did not come within {seconds:g} s"),
+    "answer_gone": Problem(410, "feed {feed!r} does not keep its answer {seq} to this id any more"),
     "body_too_large": Problem(413, "the body is larger than {most} bytes"),
     "too_many_parts": Problem(413, "the body: send at most {most} names, arrays and objects at "
         "once"),
@@ -55,6 +56,7 @@ PROBLEMS: dict[str, Problem] = {
     "field_invalid": Problem(422, "{field}: {words}"),
     "row_rejected": Problem(422, "row {row}: {words}"),
     "too_many_waiting": Problem(429, "{waiting} entries wait for the worker already"),
+    "too_many_scores": Problem(429, "{requests} requests for scores are waiting already"),
     "headers_too_large": Problem(431, "the headers have more than {most} bytes"),
     "fault": Problem(500, "a fault of the program; its log says more"),
     "feed_unusable": Problem(500, "{words}"),
@@ -63,6 +65,9 @@ PROBLEMS: dict[str, Problem] = {
     "add_uncertain": Problem(503, "{failed} of {entries} entries may not have been added: {words}"),
     "feed_not_ready": Problem(503, "feed {feed!r}: {words}; nothing was added"),
     "key_too_early": Problem(503, "Idempotency-Key: feed {feed!r}: {words}; nothing was added"),
+    "state_missing": Problem(503, "feed {feed!r}: {words}"),
+    "state_stale": Problem(503, "feed {feed!r}: {behind} examples were learned since its newest "
+        "state, n = {n}: more than this request allows"),
     "answers_late": Problem(504, "not all answers came in time; they will be there by these ids"),
 }  # fmt: skip
 """All problems by code."""

@@ -10,9 +10,10 @@ from typing import Any
 
 import orjson
 
-from workers.gateway.bodies import Example, LabelOfExample
+from workers.gateway.bodies import LabelOfExample, NewExample, RowToScore
 from workers.gateway.refused import Refused, wrong
 from workers.gateway.tensors import MAX_ROWS
+from workers.message.entry_decode import MAX_ID_CHARS
 from workers.push.ingest import Fields, entry, label_entry
 from workers.push.reading import BadSource
 from workers.push.rows import Row, label_text
@@ -21,7 +22,8 @@ MAX_PARTS = 1 << 17
 """Largest number of names, arrays and objects in one request, which determine the time to parse. A
 row of 100,000 named features, the most that a feed may have, fits."""
 
-_EXAMPLE = tuple(Example.model_fields)
+_EXAMPLE = tuple(NewExample.model_fields)
+_ROW = tuple(RowToScore.model_fields)
 _LABEL = tuple(LabelOfExample.model_fields)
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
@@ -60,14 +62,31 @@ def _check_names_differ(pairs: list[tuple[str, Any]]) -> None:
         seen.add(name)
 
 
-def objects(found: Any) -> list[Mapping[str, Any]]:
-    """Return the objects of a body: one object, or a list of them. Raises Refused."""
+def objects(found: Any, most: int = MAX_ROWS) -> list[Mapping[str, Any]]:
+    """Return the objects of a body: one object, or a list of up to `most`. Raises Refused."""
     rows = found if isinstance(found, list) else [found]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise wrong("the body", "send a JSON object, or a list of one or more")
-    if len(rows) > MAX_ROWS:
-        raise Refused("too_many_rows", field="the body", found=len(rows), most=MAX_ROWS)
+    if len(rows) > most:
+        raise Refused("too_many_rows", field="the body", found=len(rows), most=most)
     return rows
+
+
+def ids_of(given: object, count: int, field: str = "id") -> list[str] | None:
+    """Return the ids of the rows of a request that has one id; None if it has none.
+
+    Examples
+    --------
+    >>> ids_of("day-1", 1), ids_of("day-1", 2)
+    (['day-1'], ['day-1/0', 'day-1/1'])
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise wrong(field, "send a text")
+    if len(given) > MAX_ID_CHARS:  # of each row, and repeated in each
+        raise wrong(field, f"send at most {MAX_ID_CHARS} characters")
+    return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
 
 
 def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) -> Fields:
@@ -89,7 +108,7 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
         raise wrong(f"{where}x", "send an array of values, or an object of named ones")
     if key is not None and given not in (None, key):
         raise wrong(f"{where}id", "it is not the Idempotency-Key; send one of the two")
-    for name, kind in (("s", dict), ("a", dict), ("time", int)):
+    for name, kind in (("s", dict), ("time", int)):
         if not isinstance(sent.get(name), kind | None) or sent.get(name) is True:
             raise wrong(f"{where}{name}", f"send {_KINDS[kind]}")
     row = Row(
@@ -104,11 +123,18 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
     )
     try:
         fields = entry(row)
-        if sent.get("a") is not None:
-            fields += [b"a", orjson.dumps(sent["a"])]
     except orjson.JSONEncodeError:
         raise Refused("too_deep") from None
     return fields
+
+
+def row_to_score(sent: Mapping[str, Any], where: str = "") -> Fields:
+    """Return the fields of an entry for a row to score: an example to which no label belongs.
+
+    Raises Refused as `example`.
+    """
+    _check_names(sent, _ROW, where)
+    return example(sent, where)
 
 
 def label(sent: Mapping[str, Any], where: str = "") -> Fields:

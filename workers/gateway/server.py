@@ -19,7 +19,6 @@ client that hung up. It has no other time limits. So the following is done here:
 import asyncio
 import contextlib
 import logging
-import resource
 import signal
 import socket
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from workers.config.listening import LOOPBACK, is_loopback, listening
+from workers.config.listening import LOOPBACK, allowed_connections, is_loopback, listening
 from workers.gateway import limits
 from workers.gateway.app import application
 from workers.gateway.gateway import Gateway
@@ -44,7 +43,6 @@ SEND_BYTES = 1 << 16
 
 _MIN_READ_BYTES = 1 << 14  # in half of `CLIENT_SECONDS`
 _GRACE = 10  # seconds to finish responses at a stop
-_SPARE = 64  # descriptors besides connections
 
 
 class _PromptProtocol(H11Protocol):
@@ -162,21 +160,10 @@ def _config(app: ASGIApp, connections: int) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_allowed(connections) + 1,  # uvicorn refuses the one that reaches it
+        # uvicorn refuses the one that reaches it
+        limit_concurrency=allowed_connections(connections) + 1,
         backlog=1024,
         timeout_keep_alive=limits.CLIENT_SECONDS,
         timeout_graceful_shutdown=_GRACE,
         h11_max_incomplete_event_size=limits.HEADER_BYTES,
     )
-
-
-def _allowed(connections: int) -> int:
-    """Raise the limit of open files for so many connections; return the possible number."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _SPARE
-    if soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(OSError, ValueError):  # not permitted
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return max(1, min(connections, soft - _SPARE))

@@ -9,12 +9,12 @@ The file is TOML, with a table `[[token]]` for each token:
 """
 
 import hmac
-import tomllib
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workers.config.files import read_toml
 from workers.errors import BadConfiguration
 from workers.feed.selection import Selection
 from workers.gateway.refused import Refused
@@ -26,7 +26,6 @@ RIGHTS = ("ask", "label", "read")
 MIN_TOKEN_CHARACTERS = 16
 """Smallest number of characters of a token."""
 
-_MAX_FILE_BYTES = 1 << 20
 _SCHEME = "bearer"
 
 log = Logger("online_svm.gateway")
@@ -91,14 +90,9 @@ def grants(path: Path) -> list[Grant]:
     Raises BadConfiguration with the number of an invalid token, never with its text.
     """
     try:
-        text = path.read_bytes()
-        if len(text) > _MAX_FILE_BYTES:
-            raise _unusable(path, f"it has more than {_MAX_FILE_BYTES} bytes")
-        found = tomllib.loads(text.decode())
-    except OSError as error:
-        raise _unusable(path, error.strerror or "it cannot be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):  # its text may quote a token
-        raise _unusable(path, "it is not TOML") from None
+        found = read_toml(path, may_quote=False)  # a token must not be shown
+    except BadConfiguration as error:
+        raise BadConfiguration(f"--token-file {error}") from None
     tables = found.pop("token", None)
     if found or not isinstance(tables, list) or not tables:
         raise _unusable(path, "write tables [[token]] with token, feeds and rights, nothing else")

@@ -1,4 +1,4 @@
-"""Reason codes and codes of operational events, with their meanings; the payload of an event.
+"""Reason codes and codes of events, with their meanings; payloads that name them.
 
 Events report what happened to the workers of a feed. They go to a stream of their own, best effort:
 no answer depends on them, and they are not in the digest. This module does not import the models of
@@ -8,8 +8,12 @@ no answer depends on them, and they are not in the digest. This module does not 
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
+import orjson
+
+from online_svm.rejections import reason_of
+from online_svm.stream.guarantee_reason import sentence_of
 from workers.message import VERSION
 
 EventCode = Literal[
@@ -42,26 +46,9 @@ CODES: dict[str, str] = {
     "after_window": "A label whose example has left the window.",
     "conflict": "A label for an example with `p`; a waiting id with other features.",
     "time": "`time` is absent, or not milliseconds up to the year 9999.",
-    "answer": "`a` is no answer with the declared classes, or `y` is absent.",
     "unsupported": "An unsupported type of feature; the reserved `c`; or a field whose setting "
     "is off, as `for` without `horizon`.",
 }
-
-JOIN_CODES: dict[str, str] = {
-    "no_id": "An answer of a source has no id, or repeats one.",
-    "unmatched": "A source has no answer to the id within the window.",
-    "no_answer": "Every source rejected the example.",
-    "label": "The sources have different labels.",
-}
-"""Further reason codes, of a combination."""
-
-UNAVAILABLE_CODES: dict[str, str] = {
-    "no_state": "No state was published yet.",
-    "stale": "The newest state is too old.",
-    "failed": "Scorers ended several times with this request.",
-    "late": "It waited longer than `--max-wait`.",
-}
-"""Codes of requests that cannot be answered."""
 
 EVENT_CODES: dict[EventCode, str] = {
     "began": "A worker begins to answer.",
@@ -100,3 +87,20 @@ def encode_event(
     head = {"v": VERSION, "code": code, "writer": writer, "epoch": epoch}
     message = head | {"detail": detail[:_DETAIL]} | dict(about)
     return json.dumps(message, separators=(",", ":"), ensure_ascii=True)
+
+
+def parse(data: bytes) -> Any:
+    """Parse a payload. To a case that it is about its sentence is added, as `reason`.
+
+    Raises ValueError if the bytes are not JSON.
+
+    Examples
+    --------
+    >>> parse(b'{"v":2,"status":"rejected","about":{"case":"time_absent"}}')["reason"]
+    'time is absent; the horizon of this feed counts it'
+    """
+    message = orjson.loads(data)
+    if not isinstance(message, dict) or "about" not in message:
+        return message
+    sentence = reason_of if message.get("status") == "rejected" else sentence_of
+    return message | {"reason": sentence(message["about"])}

@@ -13,7 +13,6 @@ from online_svm.errors import InvalidExample
 from online_svm.stream.cells import stacked, widened
 from online_svm.stream.input_batch import DelayedLabel, InputBatch, SliceValue
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.scored_rows import GivenAnswer
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.feed.position import parse_id
@@ -92,7 +91,6 @@ class Decoded:
     rejected: dict[int, InvalidExample]  # by index in the batch
     schema: FeatureSchema  # used to check the rows; knows the features if there are rows
     late: dict[int, DelayedLabel] = field(default_factory=dict)  # label entries, by index
-    given: dict[int, GivenAnswer] = field(default_factory=dict)  # answers in entries, by index
     traces: dict[int, str] = field(default_factory=dict)  # trace contexts, by index
 
     def batch(self, entries: Sequence[Entry], first: int) -> InputBatch:
@@ -109,7 +107,6 @@ class Decoded:
             self.X, self.labels, self.accepted, self.late, first, self._probability_column(),
             self.schema, self.ids if of_all else [self.ids[i] for i in self.accepted], times,
             None if self.slices.count(None) == len(self.slices) else self.slices,
-            [self.given.get(i) for i in self.accepted] if self.given else None,
         )  # fmt: skip
 
     def _probability_column(self) -> Floats | None:
@@ -136,7 +133,7 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     """
     columns = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
     if columns is None:
-        found = without_traces(entries, limits.max_entry_bytes) if schema.takes_traces else None
+        found = without_traces(entries, limits.max_entry_bytes)
         if found is not None:
             plain, traces = found
             return replace(decode(plain, schema, limits), traces=traces)
@@ -191,7 +188,6 @@ class _PartwiseDecoder:
             X, [one.label for one in rows], [one.probability for one in rows],
             [one.slices for one in rows], self._ids, [one.time for one in rows], accepted,
             dict(sorted(self._rejected.items())), self._schema, self._late,
-            {i: one.given for i, one in self._rows.items() if one.given is not None},
         )  # fmt: skip
 
     def _decode_columns(self, positions: list[int]) -> None:

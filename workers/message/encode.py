@@ -1,9 +1,16 @@
-"""Encode predictions as JSON payloads, whole columns at once: the last part of the hot path."""
+"""Encode predictions as JSON payloads, whole columns at once: the last part of the hot path.
+
+A payload is `dumps` of the fields of `PredictionMessage`, in their order, with the numbers that
+`online_svm/stream/answer_text.py` rounds. A store of the fields (numbers of classes as 32-bit
+millionths, the others as integers, floats and text) gives the same bytes; `probability`, `lower`
+and `upper` follow from `label`.
+"""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,12 +19,12 @@ import orjson
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.answer_columns import COLUMNS, Column, Kind
+from online_svm.stream.answer_columns import COLUMNS, Column
+from online_svm.stream.answer_text import FIRST_TEXT, LARGE, Value, write_rows
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import Done, ValidityReport
-from online_svm.types import Floats, Ints
+from online_svm.types import Bytes, Floats, Ints
 from workers.message import VERSION
-from workers.message.compact import BUDGET_FIELDS, DECISION_FIELDS
 
 _PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
 
@@ -34,89 +41,57 @@ def dumps(value: object) -> bytes:
     b'{"e+":1e300}'
     """
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-    return _PLUS.sub(lambda found: found[1] or b"e", text) if b"e+" in text else text
-
-
-def literal(value: object) -> bytes:
-    """Return the JSON of a value, escaped for use in a template."""
-    return dumps(value).replace(b"%", b"%%")
-
-
-def id_parts(ids: Sequence[str | None]) -> list[bytes]:
-    """Return for each row the field `id` and a comma; b"" without an id."""
-    return [b"" if i is None else b'"id":%b,' % orjson.dumps(i) for i in ids]
-
-
-def integers(column: Ints) -> list[bytes]:
-    """Return the JSON of each number."""
-    text = dumps(np.ascontiguousarray(column))
-    return text[1:-1].split(b",")
-
-
-def categories(column: Ints) -> list[bytes]:
-    """Return the JSON of each number, `null` for -1."""
-    return [b"null" if text == b"-1" else text for text in integers(column)]
-
-
-def numbers(values: Floats | Ints) -> list[bytes]:
-    """Return the JSON of each row of an array, without its outer brackets."""
-    text = dumps(np.ascontiguousarray(values))
-    if b"null" in text:
-        raise ValueError("a prediction holds a number that is not finite")
-    depth = values.ndim
-    return text[depth:-depth].split(b"]" * (depth - 1) + b"," + b"[" * (depth - 1))
-
-
-def interleave(lower: Floats, upper: Floats) -> Floats:
-    """Return the pairs of two arrays along a new last axis."""
-    pairs = np.empty((*lower.shape, 2))
-    pairs[..., 0], pairs[..., 1] = lower, upper
-    return pairs
+    if b"+" not in text:  # much faster than a search for two bytes
+        return text
+    return _PLUS.sub(lambda found: found[1] or b"e", text)
 
 
 def encode_block(
-    block: PredictionBlock,
-    seqs: Sequence[int] | Ints,
-    ids: Sequence[str | None],
-    extra: Mapping[str, Sequence[bytes]] | None = None,
+    block: PredictionBlock, seqs: Sequence[int] | Ints, ids: Sequence[str | None]
 ) -> list[bytes]:
     """Return the payloads of a block of predictions, as `PredictionMessage` describes them.
 
-    Each column is serialized in one call and split at the commas; the parts of each row fill a
-    template. This gives the bytes of one dict per row a few times faster. A single row is
-    serialized as a dict. `extra` has further fields: the JSON of each row, by name. Raises
-    ValueError if a number is not finite.
+    The rows of a block differ in numbers, texts and id alone; one kernel rounds the numbers, and
+    writes them between the parts that all rows have. Raises ValueError if a number is not finite.
     """
-    if len(block) == 1 and not extra:
-        return [_encode_row(block, int(seqs[0]), ids[0])]
-    extra = extra or {}
-    texts = [id_parts(ids), integers(np.asarray(seqs, dtype=np.int64))]
-    unknown = _unknown(block)
-    for name, texts_of, values in _VARYING:
-        if name not in unknown:
-            texts += texts_of(block, values(block))
-    maps = tuple(None if found is None else tuple(found) for found in _maps(block))
-    has_optional = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
-    left_out = _left_out(block)
-    template = _template(
-        _Common(
-            block.status, _constants(block), maps, left_out, has_optional, unknown, tuple(extra)
-        )
+    layout = _layout(_common(block))
+    numbers = np.concatenate([values(block) for values in layout.numbers], axis=1)
+    texts = layout.texts
+    if not np.abs(numbers).max(initial=0.0) < LARGE:  # true of a NaN, too
+        texts = _with_large(numbers, texts)
+    m = len(numbers)
+    wholes = np.concatenate([np.asarray(seqs), *layout.wholes(block)]).reshape(-1, m)
+    out, ends = np.empty(m * layout.room, dtype=np.uint8), np.empty(m, dtype=np.int64)
+    classes = block.point.shape[1]
+    write_rows(
+        layout.plan, layout.fixed, texts, classes, 1 + len(block.maps), numbers, wholes, out, ends
     )
-    return [template % row for row in zip(*texts, *extra.values(), strict=True)]
+    stops = ends.tolist()
+    text, head = out[: stops[-1]].tobytes(), layout.head
+    return [
+        (head if i is None else b'%b"id":%b,' % (head, orjson.dumps(i))) + text[begin:stop]
+        for i, begin, stop in zip(ids, [0, *stops[:-1]], stops, strict=True)
+    ]
 
 
-def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
-    values = block.row_values(0)
-    for name in _MAY_BE_ABSENT:
-        if values[name] is None:
-            del values[name]
-    for name in _left_out(block):
-        del values[name]
-    # orjson writes a number that is not finite as null; nothing else here is null.
-    if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
+_LONGEST_NUMBER = 24  # characters, of any 64-bit number
+
+
+def _with_large(numbers: Floats, texts: tuple[Bytes, Ints]) -> tuple[Bytes, Ints]:
+    """Replace large numbers by the indices of their texts; return these after the others."""
+    if not np.isfinite(numbers).all():
         raise ValueError("a prediction holds a number that is not finite")
-    return _message(block.status, id, seq=seq, **values)
+    at = np.abs(numbers) >= LARGE
+    found = _joined([dumps(number) for number in numbers[at].tolist()])
+    numbers[at] = FIRST_TEXT + len(texts[1]) - 1 + np.arange(at.sum())
+    begins = np.concatenate([texts[1], texts[1][-1] + found[1][1:]])
+    return np.concatenate([texts[0], found[0]]), begins
+
+
+def _joined(texts: Sequence[bytes]) -> tuple[Bytes, Ints]:
+    """Return the characters of texts, and where each begins and the last one ends."""
+    begins = np.array([0, *accumulate(map(len, texts))], dtype=np.int64)
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), begins
 
 
 def _message(status: str, id: str | None, **fields: object) -> bytes:
@@ -126,190 +101,213 @@ def _message(status: str, id: str | None, **fields: object) -> bytes:
 
 
 class _Common(NamedTuple):
-    """What the rows of a block have in common; it determines the template."""
+    """What the rows of a block have in common; it determines the layout."""
 
     status: str
     constants: tuple[Any, ...]  # of the constant columns
+    actions: tuple[str, ...]
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map: the names
-    left_out: tuple[str, ...]  # columns of settings that are not set
-    has_optional: tuple[bool, ...]  # of each optional column
-    unknown: tuple[str, ...]  # columns without values
-    extra: tuple[str, ...]  # names of further fields
+    absent: tuple[str, ...]  # columns
+    has_label: bool
+    classes: tuple[int, int, int]  # in `point`, in `venn_lower`, in `scores`
 
 
-# The template changes only with the model.
-@lru_cache(maxsize=16)
-def _template(common: _Common) -> bytes:
-    parts = [
-        b'"%b":%b' % (column.name.encode(), placeholder)
-        for column in COLUMNS
-        if (placeholder := _placeholder(common, column)) is not None
-    ]
-    parts += [literal(name) + b":%b" for name in common.extra]
-    head = b'{"v":%d,"status":%b,%%b"seq":%%b,' % (VERSION, literal(common.status))
-    return head + b",".join(parts) + b"}"
+def _common(block: PredictionBlock) -> _Common:
+    bounds = block.map_intervals
+    return _Common(
+        block.status,
+        _constants(block),
+        block.actions,
+        (tuple(block.maps), None if bounds is None else tuple(bounds)),
+        (
+            *[name for name in _BY_SETTING if getattr(block, name) is None],
+            *[name for name in _OPTIONAL if getattr(block, name)[0] < 0],
+        ),
+        bool(block.label[0] >= 0),
+        (block.point.shape[1], block.venn_lower.shape[1], block.scores.shape[1]),
+    )
 
 
-_PLACEHOLDERS = {
-    "list": b"[%b]", "lists_by_map": b"[%b]", "pairs": b"[[%b]]", "pairs_by_map": b"[[%b]]",
-}  # fmt: skip
+def _of_map(name: str, block: PredictionBlock) -> Floats:
+    return block.maps[name]
 
 
-def _placeholder(common: _Common, column: Column) -> bytes | None:
-    """Return the JSON of a column with a `%b` for each value of a row; None if it is absent."""
-    text = _PLACEHOLDERS.get(column.kind, b"%b")
-    match column.kind:
-        case "constant":
-            return literal(common.constants[_CONSTANT.index(column.name)])
-        case "count":
-            return text
-        case "optional":
-            return text if common.has_optional[_OPTIONAL.index(column.name)] else None
-        case "action" | "cost" | "wanted" | "share":
-            return None if column.name in common.left_out else text
-        case "lists_by_map" | "pairs_by_map":
-            names = common.maps[_BY_MAP.index(column.name)]
-            if names is None:
-                return None
-            return b"{" + b",".join(literal(name) + b":" + text for name in names) + b"}"
-    return literal(column.unknown) if column.name in common.unknown else text
+def _pairs_of_map(name: str, block: PredictionBlock) -> Floats:
+    assert block.map_intervals is not None
+    return block.map_intervals[name].reshape(len(block), -1)
 
 
-def _left_out(block: PredictionBlock) -> tuple[str, ...]:
-    """Return the columns that are absent because no setting asks for them."""
-    fields = (*DECISION_FIELDS, *BUDGET_FIELDS)
-    return tuple(name for name in fields if getattr(block, name) is None)
+def _as_column(name: str, block: PredictionBlock) -> Floats:
+    values: Floats = getattr(block, name)
+    return values[:, None]
 
 
-def _unknown(block: PredictionBlock) -> tuple[str, ...]:
-    if block.status == "ok":
-        return ()
-    return tuple(column.name for column in COLUMNS if not _is_known(block, column))
+class _Layout:
+    """Where the values of rows stand in their text, and in the arrays that hold them.
 
-
-def _is_known(block: PredictionBlock, column: Column) -> bool:
-    values = getattr(block, column.attributes[0])
-    match column.kind:
-        case "label":
-            return bool(values[0] >= 0)
-        case "own":
-            return bool(block.label[0] >= 0)
-        case "list" | "pairs":
-            return bool(values.shape[1] > 0)
-    return True
-
-
-def _label_texts(block: PredictionBlock, values: Ints) -> list[list[bytes]]:
-    labels = [orjson.dumps(label) for label in block.classes]
-    return [[labels[i] for i in values.tolist()]]
-
-
-def action_texts(block: PredictionBlock) -> list[list[bytes]]:
-    """Return a list with the JSON of each row's action; [] without decisions."""
-    if block.action is None:
-        return []
-    names = [orjson.dumps(name) for name in block.actions]
-    return [[names[i] for i in block.action.tolist()]]
-
-
-def cost_texts(block: PredictionBlock) -> list[list[bytes]]:
-    """Return a list with the JSON of each row's expected cost; [] without decisions."""
-    return [] if block.expected_cost is None else [numbers(block.expected_cost)]
-
-
-def budget_texts(block: PredictionBlock) -> list[list[bytes]]:
-    """Return lists with the JSON of each row's `BUDGET_FIELDS`; [] without a label budget."""
-    wanted, share = block.label_wanted, block.label_probability
-    if wanted is None or share is None:
-        return []
-    return [[b"true" if each else b"false" for each in wanted.tolist()], numbers(share)]
-
-
-_TEXTS: dict[Kind, Callable[[PredictionBlock, Any], list[list[bytes]]]] = {
-    "count": lambda _, values: [integers(values)],
-    "optional": lambda _, values: [integers(values)] if values[0] >= 0 else [],
-    "category": lambda _, values: [categories(values)],
-    "label": _label_texts,
-    "own": lambda block, values: [numbers(values[np.arange(len(block)), block.label])],
-    "action": lambda block, _: action_texts(block),
-    "cost": lambda block, _: cost_texts(block),
-    "wanted": lambda block, _: budget_texts(block)[:1],
-    "share": lambda block, _: budget_texts(block)[1:],
-    "list": lambda _, values: [numbers(values)],
-    "pairs": lambda _, bounds: [numbers(interleave(*bounds))],
-    "lists_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],
-    "pairs_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],
-}
-"""By kind: returns the texts of a block's column, one list for each `%b` of the template."""
-
-_NUMBERS = [
-    column.name
-    for column in COLUMNS
-    if column.kind in ("list", "pairs", "lists_by_map", "pairs_by_map")
-]
-_CONSTANT = [column.name for column in COLUMNS if column.kind == "constant"]
-_OPTIONAL = [column.name for column in COLUMNS if column.kind == "optional"]
-_MAY_BE_ABSENT = ("map_intervals", *_OPTIONAL)
-_BY_MAP = [column.name for column in COLUMNS if column.kind.endswith("_by_map")]
-_constants = attrgetter(*_CONSTANT)
-_maps = attrgetter(*_BY_MAP)
-
-_VARYING = [
-    (column.name, _TEXTS[column.kind], attrgetter(*column.attributes))
-    for column in COLUMNS
-    if column.kind in _TEXTS
-]
-"""Of each column that is not constant: its name, its texts and its values."""
-
-
-def rejection(error: InvalidExample, semantics: int) -> tuple[str, object]:
-    """Return name and value of the field with the reason of a rejection.
-
-    Examples
-    --------
-    >>> rejection(InvalidExample("time_absent"), 4)
-    ('reason', 'time is absent; the horizon of this feed counts it')
-    >>> rejection(InvalidExample("time_absent"), 5)
-    ('about', {'case': 'time_absent'})
+    Attributes
+    ----------
+    head : bytes
+        What stands before the id.
+    fixed, plan, texts : ndarray
+        Arguments of `write_rows`.
+    room : int
+        Most characters of a row.
+    numbers : list of callables
+        Each returns an array of a block, one row an example; they follow each other.
+    wholes : callable
+        Returns the whole numbers of a block after `seq`, a column at a time.
     """
-    return ("reason", error.reason_of_4) if semantics < 5 else ("about", error.about)
+
+    def __init__(self, common: _Common) -> None:
+        self._common = common
+        self._places: dict[str | tuple[str, str], int] = {}  # by attribute, or column and map
+        self._width = 0
+        self.numbers: list[Callable[[PredictionBlock], Floats]] = []
+        self._place_numbers()
+        absent = common.absent
+        wholes = [name for name in _WHOLES if name not in absent]
+        self.wholes = attrgetter(*wholes)
+        self._rows = {"seq": 0} | {name: 1 + i for i, name in enumerate(wholes)}
+        labels = [orjson.dumps(label) for label in common.constants[_CONSTANT.index("classes")]]
+        actions = [orjson.dumps(name) for name in common.actions]
+        self._bases = {"action": len(labels), "label_wanted": len(labels) + len(actions)}
+        self.texts = _joined([*labels, *actions, b"false", b"true"])
+        self.head = b'{"v":%d,"status":%b,' % (VERSION, dumps(common.status))
+        self._fixed, self._plan = b"", list[tuple[int, int, int, int]]()
+        self._write("seq", lambda: self._value(Value.WHOLE, self._rows["seq"]))
+        for column in COLUMNS:
+            if column.name not in absent:
+                self._write(column.name, partial(self._column, column))
+        self._fixed = self._fixed[:-1] + b"}"
+        self._value(Value.NOTHING)
+        self.fixed = np.frombuffer(self._fixed, dtype=np.uint8)
+        self.plan = np.array(self._plan, dtype=np.int64)
+        longest = int(np.diff(self.texts[1]).max(initial=_LONGEST_NUMBER))
+        self.room = len(self.fixed) + len(self.plan) * longest
+
+    def _place_numbers(self) -> None:
+        """Place what `write_rows` rounds as distributions, then their ends, then the others."""
+        (of_point, of_venn, of_scores), (maps, bounds) = self._common.classes, self._common.maps
+        self._place("point", of_point, attrgetter("point"))
+        for name in maps or ():
+            self._place(("maps", name), of_point, partial(_of_map, name))
+        self._place("lower", of_point, attrgetter("lower"))
+        self._place("upper", of_point, attrgetter("upper"))
+        for name in bounds or ():
+            self._place(("map_intervals", name), 2 * of_point, partial(_pairs_of_map, name))
+        self._place("venn_lower", of_venn, attrgetter("venn_lower"))
+        self._place("venn_upper", of_venn, attrgetter("venn_upper"))
+        self._place("scores", of_scores, attrgetter("scores"))
+        for name in ("expected_cost", "label_probability"):
+            if name not in self._common.absent:
+                self._place(name, 1, partial(_as_column, name))
+
+    def _place(
+        self,
+        key: str | tuple[str, str],
+        width: int,
+        values: Callable[[PredictionBlock], Floats],
+    ) -> None:
+        self._places[key] = self._width
+        self._width += width
+        self.numbers.append(values)
+
+    def _write(self, name: str, value: Callable[[], None]) -> None:
+        self._fixed += b'"%b":' % name.encode()
+        value()
+        self._fixed += b","
+
+    def _value(self, kind: Value, column: int = 0, base: int = 0) -> None:
+        self._plan.append((len(self._fixed), kind, column, base))
+
+    def _column(self, column: Column) -> None:
+        """Write a column: its value, or what stands before and after its values."""
+        name, source, common = column.name, column.attributes[0], self._common
+        of_point, of_venn, of_scores = common.classes
+        match column.kind:
+            case "constant":
+                self._fixed += dumps(common.constants[_CONSTANT.index(name)])
+            case "about":
+                reason = common.constants[_CONSTANT.index("reason")]
+                self._fixed += dumps(None if reason is None else reason.about)
+            case "count" | "optional" | "category":
+                self._value(Value.WHOLE, self._rows[name])
+            case "label" | "action" | "wanted":
+                self._value(Value.TEXT, self._rows[name], self._bases.get(name, 0))
+            case "own" if common.has_label:
+                self._value(Value.OWN_NUMBER, self._places[source], self._rows["label"])
+            case "own":
+                self._fixed += dumps(column.unknown)
+            case "cost" | "share":
+                self._value(Value.NUMBER, self._places[name])
+            case "list":
+                self._list(self._places[source], of_point if source == "point" else of_scores)
+            case "pairs":
+                lower, upper = (self._places[each] for each in column.attributes)
+                self._pairs(lower, upper, 1, of_point if source == "lower" else of_venn)
+            case "lists_by_map":
+                self._by_map(name, common.maps[0], lambda at: self._list(at, of_point))
+            case "pairs_by_map":
+                self._by_map(name, common.maps[1], lambda at: self._pairs(at, at + 1, 2, of_point))
+
+    def _list(self, first: int, count: int) -> None:
+        self._each(count, lambda k: self._value(Value.NUMBER, first + k))
+
+    def _pairs(self, lower: int, upper: int, step: int, count: int) -> None:
+        self._each(count, lambda k: self._pair(lower + step * k, upper + step * k))
+
+    def _pair(self, *ends: int) -> None:
+        self._each(2, lambda k: self._value(Value.NUMBER, ends[k]))
+
+    def _each(self, count: int, write: Callable[[int], None]) -> None:
+        self._fixed += b"["
+        for k in range(count):
+            self._fixed += b"," if k else b""
+            write(k)
+        self._fixed += b"]"
+
+    def _by_map(
+        self, column: str, names: tuple[str, ...] | None, write: Callable[[int], None]
+    ) -> None:
+        self._fixed += b"{"
+        for i, name in enumerate(names or ()):
+            self._fixed += (b"," if i else b"") + dumps(name) + b":"
+            write(self._places[column, name])
+        self._fixed += b"}"
 
 
-def encode_rejected(
-    error: InvalidExample, seq: int, n: int, id: str | None, semantics: int
-) -> bytes:
+# The layout changes only with the model.
+_layout = lru_cache(maxsize=16)(_Layout)
+
+_CONSTANT = [column.attributes[0] for column in COLUMNS if column.kind in ("constant", "about")]
+_OPTIONAL = [column.name for column in COLUMNS if column.kind == "optional"]
+_BY_SETTING = [
+    "map_intervals", *(c.name for c in COLUMNS if c.kind in ("action", "cost", "wanted", "share")),
+]  # fmt: skip
+_WHOLES = [
+    c.name
+    for c in COLUMNS
+    if c.kind in ("count", "optional", "category", "label", "action", "wanted")
+]
+_constants = attrgetter(*_CONSTANT)
+
+
+def encode_rejected(error: InvalidExample, seq: int, n: int, id: str | None) -> bytes:
     """Return the payload for a rejected entry, as `RejectedMessage` describes it.
 
     Examples
     --------
-    >>> encode_rejected(InvalidExample("feature_nan", feature=3), 4, 3, "a", 5)
+    >>> encode_rejected(InvalidExample("feature_nan", feature=3), 4, 3, "a")
     b'{"v":2,"status":"rejected","id":"a","seq":4,"n":3,"code":"not_finite",\
 "about":{"case":"feature_nan","feature":3}}'
     """
-    why = dict([rejection(error, semantics)])
-    return _message("rejected", id, seq=seq, n=n, code=error.code, **why)
+    return _message("rejected", id, seq=seq, n=n, code=error.code, about=error.about)
 
 
 def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
     """Return the payload for a repeated id, as `DuplicateMessage` describes it."""
     return _message("duplicate", id, seq=seq, n=n, first=first)
-
-
-def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
-    """Return the payload for a request without an answer, as `UnavailableMessage` describes it."""
-    return _message("unavailable", id, code=code, reason=reason)
-
-
-def reply_head(state: str | None, behind: int | None, age: int | None) -> bytes:
-    """Return the start of a `ReplyMessage`; append the answer and a closing brace.
-
-    Examples
-    --------
-    >>> reply_head("7-01234567", 3, 20) + b'{"v":2}' + b"}"
-    b'{"v":2,"state":"7-01234567","behind":3,"age":20,"answer":{"v":2}}'
-    """
-    head = orjson.dumps({"v": VERSION, "state": state, "behind": behind, "age": age})
-    return head[:-1] + b',"answer":'
 
 
 def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:

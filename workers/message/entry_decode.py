@@ -12,7 +12,6 @@ import orjson
 from online_svm.errors import SHOWN, InvalidExample
 from online_svm.stream.input_batch import SliceValue, checked_slices
 from online_svm.stream.schema import FeatureSchema, value_error
-from online_svm.stream.scored_rows import GivenAnswer, checked_answer
 from online_svm.types import Floats
 from workers.config.settings import Limits
 
@@ -36,14 +35,13 @@ _ALWAYS_KNOWN = frozenset(name.encode() for name in _NAMES)
 _DISABLED = {b"s": "s_without_slices", b"for": "for_without_horizon", b"time": "time_not_counted"}
 """Cases of rejection for fields that a setting must enable."""
 
-_OPTIONAL = (b"s", b"for", b"time", b"a")
+_OPTIONAL = (b"s", b"for", b"time")
 _SCORES = (b"score", b"score_version")
 
 _MAX_TIME = 253_402_300_799_999  # the last millisecond of the year 9999
 _TIME = re.compile(rb"[0-9]{1,15}")
 _MAX_NAME = 256
 _MAX_P = 64  # characters: a 64-bit float needs far fewer
-_MAX_ANSWER = 1 << 18  # bytes of `a`: a full answer of hundreds of classes
 _MAX_SCORE = 1 << 18  # bytes of `score`: one number for each of hundreds of classes, by name
 _MAX_SLICES = 1 << 14  # bytes of `s`: more than the values of all slices of a feed
 _MAX_UTF8 = 4  # bytes of a character
@@ -74,7 +72,6 @@ class Accepted(NamedTuple):
     slices: SliceValue | None
     time: int | None  # milliseconds, where the horizon counts time
     schema: FeatureSchema  # that the entry passed; it knows the features
-    given: GivenAnswer | None = None  # the scorer's answer, to be scored
 
 
 def decode_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> Accepted:
@@ -84,7 +81,6 @@ def decode_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> 
     if b"id" in given:
         read_id(given[b"id"])
     target = read_target(given, schema)
-    answer = read_answer(given[b"a"], schema) if b"a" in given else None
     x = _read_features(given, schema, limits)
     if schema.may_mix and isinstance(x, dict):
         schema = schema.knowing(x, limits.max_features)
@@ -92,7 +88,7 @@ def decode_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> 
     if schema.dimension is None:
         _check_adoptable(x, limits)
         schema = schema.of_example(x)
-    return Accepted(row, *target, schema, answer)
+    return Accepted(row, *target, schema)
 
 
 def _read_features(given: Mapping[bytes, bytes], schema: FeatureSchema, limits: Limits) -> Any:
@@ -235,17 +231,6 @@ def read_slices(raw: bytes, schema: FeatureSchema) -> SliceValue | None:
     return values
 
 
-def read_answer(raw: bytes, schema: FeatureSchema) -> GivenAnswer:
-    """Return the fields of a scorer's answer that are needed to score it."""
-    if len(raw) > _MAX_ANSWER:
-        raise InvalidExample("a_bytes", most=_MAX_ANSWER)
-    try:
-        sent = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        raise InvalidExample("answer_not_json") from None
-    return checked_answer(sent, schema.classes)
-
-
 def _text(raw: bytes, name: str) -> str:
     if b"\0" in raw:
         raise InvalidExample("field_with_nul", field=name)
@@ -276,23 +261,19 @@ def _check_fields(fields: EntryFields, schema: FeatureSchema, limits: Limits) ->
         raise InvalidExample("y_and_p")
     if not {b"x", b"xb", b"score"}.intersection(names):
         raise InvalidExample("no_x")
-    if b"a" in names and b"y" not in names:
-        raise InvalidExample("answer_without_y")
 
 
 def _is_enabled(name: bytes, schema: FeatureSchema) -> bool:
     """Return whether a setting enables this field."""
     enabled = {
         b"s": schema.slices, b"for": schema.takes_delayed_labels,
-        b"time": schema.counts_time, b"a": schema.takes_answers,
+        b"time": schema.counts_time,
     } | dict.fromkeys(_SCORES, schema.scores is not None)  # fmt: skip
     return bool(enabled.get(name))
 
 
 def _field_error(name: bytes, schema: FeatureSchema) -> InvalidExample:
     """Return the error for a field that the feed does not accept."""
-    if name in _OPTIONAL and schema.is_of_requests:
-        return InvalidExample("field_of_example", field=shown(name))
     if name in _DISABLED:
         return InvalidExample(_DISABLED[name])
     optional = _OPTIONAL + _SCORES
@@ -317,10 +298,10 @@ def _read_x(raw: bytes, schema: FeatureSchema, limits: Limits) -> list[object] |
     check_values(raw, schema, limits)
     try:
         x = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
+    except orjson.JSONDecodeError:
         x = _with_large_numbers(raw) if schema.may_mix else None
         if x is None:
-            raise _parse_error(raw, str(error), schema) from None
+            raise _parse_error(raw, schema) from None
     if isinstance(x, dict):
         # A string has two quotation marks. If there are more of them, a name may occur twice.
         texts = sum(type(value) is str for value in x.values())
@@ -349,9 +330,9 @@ def _check_repeats(raw: bytes, distinct: int) -> None:
         raise InvalidExample("feature_twice")
 
 
-def _parse_error(raw: bytes, message: str, schema: FeatureSchema) -> InvalidExample:
+def _parse_error(raw: bytes, schema: FeatureSchema) -> InvalidExample:
     """Return the error for text that is not JSON, or a number that JSON does not allow."""
-    not_json = InvalidExample("x_not_json", words=message.split(":")[0][:80])
+    not_json = InvalidExample("x_not_json")
     try:
         x = json.loads(raw.decode(), parse_int=float)
     except (ValueError, RecursionError):

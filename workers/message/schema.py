@@ -6,13 +6,13 @@ and tools; tests compare the output of the hot path's encoders with theirs, byte
 """
 
 from collections.abc import Iterable
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from online_svm.stream.alarm import Alarm, Moved
-from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status, doc
+from online_svm.stream.answer_columns import COLUMNS, Column, Status, doc
 from online_svm.stream.validity_report import (
     ClassFigures,
     CostReport,
@@ -39,8 +39,8 @@ from workers.message.encode import dumps
 
 OPTIONAL = (
     "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
-    "imputed", "windowed", "monitors", "labels", "costs", "features", "promise", "budget",
-    "traceparent",
+    "imputed", "set", "notices", "windowed", "monitors", "labels", "costs", "features", "promise",
+    "budget", "traceparent",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 
@@ -79,7 +79,7 @@ class AnswerHead(Versioned):
 
     status: Status = doc(
         "`warming` until a model exists: fields of machines are null or empty. Before a class "
-        "is known, and in semantics 4 and 5, so are label and probabilities."
+        "is known, so are label and probabilities."
     )
     id: str | None = optional("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
@@ -101,6 +101,8 @@ PredictionMessage = create_model(
     __base__=AnswerHead,
     __doc__="Answer to an accepted example.",
     **fields_of(COLUMNS),
+    set=(list[str | None] | None, optional("Reserved: the classes that cannot be excluded.")),
+    notices=(list[str] | None, optional("Reserved: codes of the open notices.")),
     traceparent=(
         str | None,
         optional("[Trace context](http.md#trace-context)."),
@@ -108,31 +110,10 @@ PredictionMessage = create_model(
 )
 
 
-_OF_COLUMN = {column.name: column.description for column in COLUMNS}
-
-
-class CompactMessage(Versioned):
-    """The same answer with `payload = "compact"`, except while warming.
-
-    `workers.message.compact.parse` returns the fields of a full answer.
-    """
-
-    id: str | None = optional("The producer's id.")
-    seq: int = Field(ge=0, description="Input entries before this one.")
-    imputed: int | None = optional(_OF_COLUMN["imputed"], ge=0)
-    c: list[Any] = doc("The values below.")
-    action: str | None = optional(_OF_COLUMN["action"])
-    expected_cost: float | None = optional(_OF_COLUMN["expected_cost"])
-    label_wanted: bool | None = optional(_OF_COLUMN["label_wanted"])
-    label_probability: Probability | None = optional(_OF_COLUMN["label_probability"])
-    traceparent: str | None = optional("[Trace context](http.md#trace-context).")
-
-
 class RejectedMessage(Versioned):
     """Answer to an unusable input entry, which changes nothing else.
 
-    `tail`, `export`, the page and the gateway add `reason`, the sentence of the case. Semantics 4
-    stores `reason` instead of `about`.
+    `tail`, `export`, the page and the gateway add `reason`, the sentence of the case.
     """
 
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
@@ -173,71 +154,6 @@ class LabelMessage(Versioned):
     traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
-class CombinedSource(Message):
-    """The answer of one source."""
-
-    belief: Probability = doc("Bel and Pl of the last class.")
-    plausibility: Probability = doc("Bel and Pl of the last class.")
-
-
-_COMBINED = {
-    "n": "Labels learned before.",
-    "lower": "Bel and Pl of the label, widened to `probability`.",
-    "upper": "Bel and Pl of the label, widened to `probability`.",
-    "probability": "Recalibrated; pignistic before the first recalibration.",
-    "method": "`pignistic`, then `platt` or `isotonic`.",
-    "interval_level": "Always null.",
-    "venn": "Bel and Pl of each class.",
-    "maps": "`pignistic`: ignorance is shared equally.",
-    "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)).",
-    "svm_label": "The more plausible class.",
-    "category": "Always null.",
-    "category_size": "Labels of the recalibration.",
-    "imputed": "Always absent.",
-    "label_wanted": "Always absent.",
-    "label_probability": "Always absent.",
-    "model": "Always 0.",
-    "taxonomy": "Always 0.",
-    "guarantee": "Always `none`: the sources learned the same labels.",
-}
-"""Descriptions of the columns with another meaning in the answer of a combination."""
-
-_OF_SOURCES = (
-    Column("rule", "constant", Literal["dempster", "cautious"], "The rule."),
-    Column(
-        "sources",
-        "constant",
-        dict[str, CombinedSource | None],
-        "The answer of each; null counts as ignorance.",
-    ),
-)
-
-
-class CombinedHead(AnswerHead):
-    """The fields before the columns in the answer of a combination."""
-
-    status: Status = doc("`warming` while all sources are warming.")
-    seq: int = Field(ge=0, description="Answers of the first source before.")
-
-
-CombinedMessage = create_model(
-    "CombinedMessage",
-    __base__=CombinedHead,
-    __doc__="""Answer of a combination to one id, under the entry ID of the first source's answer.
-
-    It has the fields of a prediction; these have another meaning.
-    """,
-    **fields_of(
-        replace(
-            column,
-            type=Literal["none"] if column.name == "guarantee" else column.type,
-            description=_COMBINED.get(column.name, column.description),
-        )
-        for column in COLUMNS + _OF_SOURCES
-    ),
-)
-
-
 class InputEntry(BaseModel):
     """An example has exactly one of `x` and `xb`, or with `scores` perhaps `score` alone.
 
@@ -269,7 +185,6 @@ class InputEntry(BaseModel):
         "or by name. Empty or null: missing."
     )
     score_version: str | None = optional("Version of its model; each is calibrated separately.")
-    a: str | None = optional("With `given_answers`: a scorer's answer, to be scored instead.")
     traceparent: str | None = optional("[Trace context](http.md#trace-context).")
 
 
@@ -329,46 +244,10 @@ def _of_input(name: str) -> Any:
     return optional(InputEntry.model_fields[name].description or "")
 
 
-class RequestEntry(BaseModel):
-    """An example without a label."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    x: str | None = _of_input("x")
-    xb: bytes | None = _of_input("xb")
-    score: str | None = _of_input("score")
-    score_version: str | None = _of_input("score_version")
-    id: str | None = optional(
-        "Names the key of the answer; without a readable id the entry ID does."
-    )
-    traceparent: str | None = _of_input("traceparent")
-
-
-class ReplyMessage(Versioned):
-    """The only element of a list, kept for `scorer --keep` seconds."""
-
-    state: str | None = doc("Its `n` and eight digits of its checksum.")
-    behind: int | None = Field(ge=0, description="Examples learned since that state.")
-    age: int | None = Field(ge=0, description="Milliseconds since its publication.")
-    answer: dict[str, Any] = doc(
-        "An answer as in `out`, with the state's `seq` and `n`, or an `UnavailableMessage`."
-    )
-
-
-class UnavailableMessage(Versioned):
-    """Answer to a request that no state can answer now. Ask later, with a new id."""
-
-    status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
-    id: str | None = optional("The producer's id.")
-    code: Literal["no_state", "stale", "failed", "late"] = doc("[Code](#codes-of-requests).")
-    reason: str = doc("The reason in words.")
-
-
 STREAMS: dict[str, tuple[type, ...]] = {
     "in": (InputEntry,),
     "out": (
-        PredictionMessage, CompactMessage, RejectedMessage, DuplicateMessage, LabelMessage,
-        CombinedMessage, CombinedSource,
+        PredictionMessage, RejectedMessage, DuplicateMessage, LabelMessage,
     ),
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
@@ -378,7 +257,5 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),
     "events": (EventMessage,),
-    "req": (RequestEntry,),
-    "ans": (ReplyMessage, UnavailableMessage),
 }  # fmt: skip
 """The messages of each stream, and their parts."""

@@ -9,7 +9,7 @@ restart would only repeat them. A worker with a parked feed stays ready while it
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from workers.broker.connection import Connection
@@ -55,20 +55,20 @@ class StatusCache:
         self._seen: dict[str, FeedStatus] = {}
         self.trouble: Trouble | None = None  # why the last sample failed
 
-    def get(self, sources: Mapping[str, str | None], in_detail: bool) -> Mapping[str, FeedStatus]:
+    def get(self, feeds: Sequence[str], in_detail: bool) -> Mapping[str, FeedStatus]:
         """Return the status of each feed, see `read_many`; empty if Redis does not answer."""
         with self._sampling:
             if time.monotonic() - self._sampled_at >= FRESH_SECONDS:
-                readers = [self._reader(self._samples, feed) for feed in sources]
-                self._seen = self._tried(lambda: read_many(readers, sources, in_detail)) or {}
+                readers = [self._reader(self._samples, feed) for feed in feeds]
+                self._seen = self._tried(lambda: read_many(readers, in_detail)) or {}
                 self._sampled_at = time.monotonic()
             return self._seen
 
-    def probe(self, feed: str, source: str | None = None) -> None:
+    def probe(self, feed: str) -> None:
         """Read the status of a feed, and set `trouble` to the reason if that fails."""
         with self._probing:
             if time.monotonic() - self._probed_at >= FRESH_SECONDS:
-                self._tried(lambda: check_readable(self._reader(self._probes, feed), source))
+                self._tried(lambda: check_readable(self._reader(self._probes, feed)))
                 self._probed_at = time.monotonic()
 
     def close(self) -> None:
@@ -104,9 +104,9 @@ class Health:
 
     def unready(self) -> list[str]:
         """Return the reasons why the worker is not ready; empty if it is."""
-        first = next(iter(list(self._watch.feeds.items())), None)
+        first = next(iter(list(self._watch.feeds)), None)
         if self._cache is not None and first is not None:
-            self._cache.probe(first[0], first[1].source)
+            self._cache.probe(first)
         reasons = [f"{part}: {trouble.reason}" for part, trouble in self._troubles()]
         return [*self._unfinished(), *reasons]
 

@@ -26,7 +26,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from online_svm.metrics.detection import proportion
+from online_svm.metrics.binomial_interval import proportion
 from online_svm.stream.alarm import AlarmKind
 from online_svm.version import __version__
 from workers.message.codes import CODES
@@ -88,7 +88,10 @@ MAX_CLASSES = 5
 _PENDING = {
     "pending": ("pending_examples", "Answered examples that wait to be learned."),
     "unlabelled": ("pending_labels", "Of these, those whose label has not come."),
-    "seconds": ("pending_label_seconds", "Age of the oldest example without a label; 0: none."),
+    "seconds": (
+        "pending_label_seconds",
+        "Age of the oldest example without a label, by the times of examples; 0: none.",
+    ),
 }
 
 _GUARANTEES = ("exact", "approximate", "none")
@@ -138,8 +141,7 @@ class WorkerMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         records = dict(list(self._watch.feeds.items()))
         in_detail = len(records) <= MAX_DETAILED_FEEDS
-        sources = {feed: record.source for feed, record in records.items()}
-        found = self._cache.get(sources, in_detail)
+        found = self._cache.get(list(records), in_detail)
         yield _build()
         yield from _work(records)
         yield from _by_reason(records, in_detail)

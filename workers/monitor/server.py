@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from http import HTTPMethod
 from io import BufferedReader, StringIO
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -109,7 +110,7 @@ class Endpoint:
             return answered
         if path not in self._probes:
             return _text(start, "404 Not Found", f"there are {_PATHS}")
-        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+        if environ.get("REQUEST_METHOD") not in (HTTPMethod.GET, HTTPMethod.HEAD):
             return _text(start, "405 Method Not Allowed", "use GET")
         failing = self._probes[path]()
         if failing:

@@ -71,9 +71,8 @@ class Durations:
 class FeedRecord(Telemetry):
     """Counts the work of a feed, and wakes the webhook when alarms were committed."""
 
-    def __init__(self, posts: FeedAlarms | None = None, source: str | None = None) -> None:
+    def __init__(self, posts: FeedAlarms | None = None) -> None:
         self.posts = posts  # delivers its alarms
-        self.source = source  # the feed whose answers are the input of this combination
         self.stage: Stage | Literal["aside"] = "starting"  # "aside": parked
         # Committed, or answered again, since this process opened the feed.
         self.answers = self.reports = self.snapshots = self.replayed_entries = 0
@@ -204,14 +203,12 @@ class WorkerWatch:
         """Record the start of a turn of the loop, and the last renewal of the leases."""
         self.turned, self.renewed = time.monotonic(), renewed
 
-    def on_feed_added(
-        self, feed: str, settings: WorkerSettings | None = None, source: str | None = None
-    ) -> FeedRecord:
+    def on_feed_added(self, feed: str, settings: WorkerSettings | None = None) -> FeedRecord:
         """Return a new record of a feed; its alarms are posted if its settings have a URL."""
         posts = None
         if settings is not None and self._webhooks is not None:
             posts = self._webhooks.add(feed, settings)
-        self.feeds[feed] = FeedRecord(posts, source)
+        self.feeds[feed] = FeedRecord(posts)
         return self.feeds[feed]
 
     def on_feed_removed(self, feed: str) -> None:

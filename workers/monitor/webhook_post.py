@@ -148,7 +148,7 @@ def receiver_of(settings: WorkerSettings) -> Receiver | None:
     if settings.alarm_url is not None:
         return Receiver(settings.alarm_url.get_secret_value(), key)
     if key is not None:
-        raise BadConfiguration("setting alarm_secret: give alarm_url as well")
+        raise BadConfiguration("setting alarm_secret_file: give alarm_url as well")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Past runs: archives of a feed, backtests, comparisons, and explanations of old answers.
+"""Past runs: tables of answers, backtests, comparisons, and explanations of old answers.
 
-It imports `admin`, `session`, `reading` and the folders below, but not the loop of the worker.
+It imports `recording` and the folders below, but not the loop of the worker.
 """

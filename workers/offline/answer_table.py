@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.broker.streams import Entry
 from workers.errors import BadConfiguration
 from workers.reading.answers import answer, no_answer
@@ -22,29 +22,27 @@ _PAIRS = {"intervals": "", "venn": "venn "}
 class AnswerTable:
     """The kept answers of a feed, a row each; `trimmed` counts those whose input is not kept."""
 
-    def __init__(self, store: Store, features: bool) -> None:
+    def __init__(self, store: FeedReader, features: bool) -> None:
         self._store, self._features, self.trimmed = store, features, 0
         self._truths = TrueLabels(store, features, with_late=True)
         self._last = store.newest_id(store.keys.out)
         # A class may first appear in any row, so the rows are read once for the columns and again
         # to write them, both times up to `last`.
-        names = (name for row in self._rows(reads_input=features) for name in row)
-        self._columns = list(dict.fromkeys(("entry", *names)))
+        self.columns: dict[str, set[type]] = {"entry": {str}}  # with the types of their values
+        for row in self._rows(reads_input=features):
+            for name, value in row.items():
+                self.columns.setdefault(name, set()).add(_kind(value))
 
-    def write(self, target: TextIO, raw: bool, progress: Callable[[int], None]) -> int:
+    def write(self, target: TextIO, progress: Callable[[int], None]) -> int:
         """Write the table; return the number of rows. `progress` is called with it so far."""
+        return write_table(target, list(self.columns), self.rows(progress))
 
-        def counted() -> Iterator[dict[str, Any]]:
-            for count, row in enumerate(self._checked()):
-                progress(count)
-                yield row
-
-        return write_table(target, self._columns, counted(), raw)
-
-    def _checked(self) -> Iterator[dict[str, Any]]:
-        known = frozenset(self._columns)
-        for row in self._rows():
-            if not known.issuperset(row):
+    def rows(self, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
+        """Yield the rows by column; `progress` is called with their number so far."""
+        known = self.columns.keys()
+        for count, row in enumerate(self._rows()):
+            progress(count)
+            if not known >= row.keys():
                 raise BadConfiguration(
                     f"the feed was begun anew while it was exported (entry {row['entry']} has "
                     "columns it had not): export it again"
@@ -62,16 +60,19 @@ class AnswerTable:
                 yield _row(entry, message, truth.fields(self._features))
 
 
-def write_table(
-    target: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], raw: bool = False
-) -> int:
+def _kind(value: Any) -> type:
+    """Return the type of a value; text for an integer that no column of 64 bits holds."""
+    is_long = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return str if is_long else type(value)
+
+
+def write_table(target: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
     """Write a header and rows as CSV; return the number of rows."""
-    as_cell = _raw_cell if raw else cell
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(map(as_cell, columns))
+    writer.writerow(map(cell, columns))
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007  (the number of rows is returned)
-        writer.writerow([as_cell(row.get(name)) for name in columns])
+        writer.writerow([cell(row.get(name)) for name in columns])
     return count
 
 
@@ -94,10 +95,6 @@ def cell(value: Any) -> Any:
         return value if value is None or isinstance(value, int | float) else cell(str(value))
     is_formula = value.startswith(_FORMULA) and not _NUMBER.fullmatch(value)
     return f"'{printable(value)}" if is_formula else printable(value)
-
-
-def _raw_cell(value: Any) -> Any:
-    return int(value) if isinstance(value, bool) else value
 
 
 def _row(entry: Entry, message: dict[str, Any], truth: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from online_svm.metrics.scores import MIN_SCORED_PROBABILITY
+from online_svm.metrics.scores import MIN_SCORED_PROBABILITY, brier_factor
 from online_svm.metrics.sequential.comparison import MeanSince, ScoreComparison, strongest_mean
 from online_svm.types import Floats
 from workers.errors import BadConfiguration
@@ -16,15 +16,19 @@ from workers.reading.answers import no_answer
 from workers.reading.true_labels import labelled_answers
 
 if TYPE_CHECKING:
-    from workers.broker.store import Store
+    from workers.broker.feed_reader import FeedReader
     from workers.broker.streams import Entry
 
 MAX_ANSWERS = 2_000_000
 """Answers of a feed that are compared, from the oldest: the losses of one feed are in memory."""
 
-_LARGEST_LOG_LOSS = -math.log(MIN_SCORED_PROBABILITY)
+LEVEL = 0.05
+"""Chance of each test to be wrong, ever."""
 
-Losses = tuple[float, float, float]  # Brier score, log loss, and the largest possible Brier score
+_LARGEST_LOG_LOSS = -math.log(MIN_SCORED_PROBABILITY)
+_LARGEST_BRIER_SUM = 2.0  # over all classes
+
+Losses = tuple[float, float, int]  # squared errors summed over classes, log loss, known classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class FeedComparison:
     losses: dict[str, LossComparison]
 
 
-def compare(first: "Store", second: "Store", level: float = 0.05) -> FeedComparison:
+def compare(first: "FeedReader", second: "FeedReader") -> FeedComparison:
     """Compare two feeds on the labelled examples that both answered.
 
     Examples are matched by the producer's id, or by entry ID if they have none, as in a fork. They
@@ -78,16 +82,17 @@ def compare(first: "Store", second: "Store", level: float = 0.05) -> FeedCompari
             "their input must still be kept (worker --keep-input)"
         )
     values = np.array(both)
+    factor = brier_factor(int(values[:, :, 2].max()))
     losses = {
-        "brier": _compared(values[:, :, 0], float(values[:, :, 2].max()), level),
-        "log_loss": _compared(values[:, :, 1], _LARGEST_LOG_LOSS, level),
+        "brier": _compared(factor * values[:, :, 0], factor * _LARGEST_BRIER_SUM),
+        "log_loss": _compared(values[:, :, 1], _LARGEST_LOG_LOSS),
     }
     only_first = len(first_losses) - len(both)
-    return FeedComparison(len(both), only_first, only_second, level, losses)
+    return FeedComparison(len(both), only_first, only_second, LEVEL, losses)
 
 
-def _compared(values: Floats, largest: float, level: float) -> LossComparison:
-    test = ScoreComparison(largest, level)
+def _compared(values: Floats, largest: float) -> LossComparison:
+    test = ScoreComparison(largest, LEVEL)
     test.update(np.ascontiguousarray(values[:, 0]), np.ascontiguousarray(values[:, 1]))
     difference, wealth = test.difference, test.log_wealth
     return LossComparison(
@@ -99,11 +104,11 @@ def _compared(values: Floats, largest: float, level: float) -> LossComparison:
         log_wealth_first=float(wealth[0]),
         log_wealth_second=float(wealth[1]),
         better={(True, False): "first", (False, True): "second"}.get(tuple(test.rejected.tolist())),
-        since=strongest_mean(values[:, 0] - values[:, 1], largest, level),
+        since=strongest_mean(values[:, 0] - values[:, 1], largest, LEVEL),
     )
 
 
-def _losses(store: "Store") -> Iterator[tuple[str, Losses]]:
+def _losses(store: "FeedReader") -> Iterator[tuple[str, Losses]]:
     for entry, message, label in islice(labelled_answers(store), MAX_ANSWERS):
         producer_id = message.get("id")
         key = f"id {producer_id}" if producer_id is not None else f"entry {entry[0].decode()}"
@@ -118,6 +123,6 @@ def _answer_losses(entry: "Entry", message: dict[str, Any], label: str) -> Losse
         p = probabilities[true]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise no_answer(entry) from None
-    brier = sum((q - (k == true)) ** 2 for k, q in enumerate(probabilities))
+    errors = sum((q - (k == true)) ** 2 for k, q in enumerate(probabilities))
     log_loss = -math.log(max(p, MIN_SCORED_PROBABILITY))
-    return (brier / 2.0, log_loss, 1.0) if len(probabilities) == 2 else (brier, log_loss, 2.0)
+    return errors, log_loss, sum(label is not None for label in classes)

@@ -16,16 +16,16 @@ from workers.reading.answers import no_answer
 from workers.reading.true_labels import labelled_answers
 
 if TYPE_CHECKING:
-    from workers.broker.store import Store
+    from workers.broker.feed_reader import FeedReader
 
 _BATCH = 1000
 
-Answered = tuple[list[float], list[float], list[float], int]
-"""Probabilities, lower and upper ends, and the index of the true label."""
+Answered = tuple[list[float], int]
+"""Probabilities, and the index of the true label."""
 
 
 def decision_costs(
-    store: "Store", sections: Mapping[str, Mapping[str, Any]]
+    store: "FeedReader", sections: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, CostReport]:
     """Return the costs of the kept, labelled answers of a feed under each matrix.
 
@@ -41,9 +41,9 @@ def decision_costs(
     for classes, rows in _batches(store):
         if not found:
             found = {name: RealisedCost(_matrix(name, c, classes)) for name, c in checked.items()}
-        point, lower, upper, columns = (np.array(part) for part in zip(*rows, strict=True))
+        point, columns = (np.array(part) for part in zip(*rows, strict=True))
         for realised in found.values():
-            realised.update(point, lower, upper, columns)
+            realised.update(point, columns)
     if not found:
         raise BadConfiguration(
             f"feed {store.keys.feed!r} has no answer with a known label: its input must still be "
@@ -71,7 +71,7 @@ def _matrix(
     return CostMatrix(costs, tuple(classes))
 
 
-def _batches(store: "Store") -> "Iterator[tuple[list[str], list[Answered]]]":
+def _batches(store: "FeedReader") -> "Iterator[tuple[list[str], list[Answered]]]":
     """Yield the labelled answers of a feed in batches, each with the classes of the feed."""
     answers = labelled_answers(store)
     classes: list[str] = []
@@ -80,16 +80,13 @@ def _batches(store: "Store") -> "Iterator[tuple[list[str], list[Answered]]]":
         for entry, message, label in page:
             try:
                 classes = classes or _classes(store, message["classes"])
-                lower, upper = zip(*message["intervals"], strict=True)
-                rows.append(
-                    (message["probabilities"], list(lower), list(upper), classes.index(label))
-                )
+                rows.append((message["probabilities"], classes.index(label)))
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise no_answer(entry) from None
         yield classes, rows
 
 
-def _classes(store: "Store", classes: list[str | None]) -> list[str]:
+def _classes(store: "FeedReader", classes: list[str | None]) -> list[str]:
     known = [label for label in classes if label is not None]
     if len(known) < len(classes):
         raise BadConfiguration(

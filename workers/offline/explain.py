@@ -8,7 +8,7 @@ from typing import Any
 from online_svm.predictor.explanation import Contribution, Explanation, contributions, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import no_answers
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.broker.streams import Entry
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost
@@ -41,7 +41,7 @@ class Explained:
     noted: dict[str, Any] | None  # `n`, `writer`, `detail` of the last note before it
 
 
-def explain_answer(store: Store, name: str) -> Explained:
+def explain_answer(store: FeedReader, name: str) -> Explained:
     """Recompute the answer with an entry ID, or the newest answer with a producer's id.
 
     Raises BadConfiguration if there is no such answer or feed; InputLost if the input that led to
@@ -75,7 +75,7 @@ def explain_answer(store: Store, name: str) -> Explained:
     )  # fmt: skip
 
 
-def _find(store: Store, name: str) -> Entry:
+def _find(store: FeedReader, name: str) -> Entry:
     """Return the entry of `out` with an entry ID or a producer's id."""
     out = store.keys.out
     sent = name.encode()
@@ -96,7 +96,7 @@ def _find(store: Store, name: str) -> Entry:
     return kept
 
 
-def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
+def _answer_until(store: FeedReader, replay: Replay, target: bytes) -> Position:
     """Answer the input before an entry again; return the position after that."""
     begin, upto = replay.position, previous_id(target)
     if parse_id(upto) <= parse_id(begin.cursor):
@@ -135,7 +135,7 @@ def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:
     return tuple(map(x.get, names)) if isinstance(x, dict) else None
 
 
-def _noted(store: Store, n: int) -> dict[str, Any] | None:
+def _noted(store: FeedReader, n: int) -> dict[str, Any] | None:
     """Return the last note at or before `n` learned examples; None without any."""
     found: dict[str, Any] | None = None
     for event in map(message, store.each(store.keys.events)):

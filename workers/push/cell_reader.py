@@ -17,6 +17,7 @@ from typing import Any, get_args
 from workers.push.cell_text import Decimal, Number, Order, number_of, times_of
 from workers.push.convention import Convention
 from workers.push.reading import BadSource, Reading
+from workers.push.times import in_one_zone, in_zone, zone_of
 
 GAPS = frozenset(
     ("", "n/a", "#n/a", "#nv", "#n/d", "n/d", "nan", "null", "(null)", "\\n", "<na>", "(blank)",
@@ -32,6 +33,8 @@ GAPS_AMONG_NUMBERS = frozenset(
 
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 _MONTH = re.compile(r"(?:0?[1-9]|1[0-2])\.(?:19|20)[0-9]{2}")  # 10.2025 is no number
+_CODE = re.compile("(?=[0-9]*[A-Za-z])(?=[A-Za-z]*[0-9])[0-9A-Za-z]+")
+_MAY_BE_CODE = re.compile("[0-9]+[eE][0-9]+")  # 1E5 among 2B3 and 4A is no number
 _MAX_REMEMBERED = 1 << 15  # texts of a column whose value is remembered
 _MAX_ASKED = 5  # columns that one question names
 
@@ -46,14 +49,21 @@ class Undecided(BadSource):
     """Two readings of a table remain possible; the message is the question."""
 
 
+class SecondHeader(BadSource):
+    """The first row has words where all others have numbers or times."""
+
+
 @dataclass(slots=True)
 class ColumnReading:
     """How a column is read, and examples of its cells."""
 
     is_text: bool = False
     may_be_plain: bool = True  # whether a number without a unit needs no check
+    takes_codes: bool = False  # whether 1E5 is a number: others have exponents with a sign or point
+    has_sides: bool = False  # whether S and DR behind a number mark a debit: H or CR mark others
     decimal: Decimal | None = None
     order: Order | None = None
+    clock: str | None = None  # the first time with a clock: all have a time zone, or none
     units: frozenset[str] = frozenset()
     # Cells by kind
     counts: dict[str, int] = field(
@@ -80,6 +90,8 @@ class CellReader:
         self.decimal, self.order = known.decimal, known.order
         self.columns: dict[str, ColumnReading] = {}
         self._na = frozenset(reading.na)
+        zone = reading.zone or known.zone
+        self._zone = None if zone is None else zone_of(zone)
 
     def learn(self, cells: Mapping[str, Sequence[object]]) -> None:
         """Find how each column is read from the cells of the first rows.
@@ -98,28 +110,41 @@ class CellReader:
             # A new column of a known table has no kind yet: its texts are texts in any case.
             is_known = self._given.known is not None
             column.is_text = name in self._known.texts if is_known else evidence.is_text
+            column.is_text |= name in self._given.texts
+            column.takes_codes = is_known or evidence.has_exponents
             column.units = self._units(name, evidence)
+            column.has_sides = evidence.has_credits
             column.may_be_plain = not column.is_text and "%" not in column.units
             column.decimal = decimals.get(name)
             column.order = orders.get(name)
             if not column.is_text:
                 questions += self._questions(name, evidence)
+                self._check_zones(name, evidence)
         if questions:
             raise Undecided("; ".join(questions[:_MAX_ASKED]))
 
     def _refuse_second_header(self, found: "Mapping[str, _Evidence]") -> None:
-        """Raise BadSource if the first row has words where all others have numbers or times."""
+        """Raise SecondHeader if the first row has words where all others have numbers or times."""
         values = {name: one for name, one in found.items() if not one.is_text and one.values > 1}
         firsts = {name: one for name, one in values.items() if one.first_row == 1}
         if not all(one.first_is_word for one in firsts.values()):
             return
         for name, one in firsts.items():
             if one.words == 1:
-                raise BadSource(
+                raise SecondHeader(
                     f"row 1 has {one.first!r} where {name} has numbers or times below: if it is a "
                     "second line of names, or of units, delete it; if it is a gap, say "
                     f"--na {shlex.quote(one.first)}"
                 )
+
+    def _check_zones(self, name: str, evidence: "_Evidence") -> None:
+        """Raise Undecided if some times of a column have a time zone and others none."""
+        first = None
+        for row, times in evidence.times if self._zone is None else ():
+            try:
+                first = in_one_zone(name, first, next(iter(times.values())))
+            except BadSource as error:
+                raise Undecided(f"{error} (row {row})") from None
 
     def _units(self, name: str, evidence: "_Evidence") -> frozenset[str]:
         """Return the units of a column of values; a later currency must be one of them."""
@@ -174,6 +199,8 @@ class CellReader:
         if evidence.unclear_time and (column.order or self.order) is None:
             row, text, times = evidence.unclear_time
             questions.append(_question(name, row, text, times))
+        if evidence.unclear_code and not column.takes_codes:
+            questions.append(_code_question(name, *evidence.unclear_code))
         return questions
 
     def read(self, name: str, value: object) -> object:
@@ -206,7 +233,7 @@ class CellReader:
         found = _typed(name, value)
         if column.units == {"%"} and found and isinstance(value, int | float):
             raise _of_another_unit(name, value, column.units)  # 12 % is 0.12 in a spreadsheet
-        return found
+        return self._zoned(name, column, found) if isinstance(value, date) else found  # type: ignore[arg-type]  # text of a date
 
     def _read(self, name: str, column: ColumnReading, text: str) -> tuple[str, object]:
         plain = text.lower()
@@ -216,11 +243,13 @@ class CellReader:
             return "text", text
         if plain in GAPS_AMONG_NUMBERS:
             return "gap", None
-        if (number := number_of(text)) is not None:
+        if (number := number_of(text)) is not None and (column.has_sides or not number.side):
             self._check_unit(name, column, text, number)
+            if not column.takes_codes and _MAY_BE_CODE.fullmatch(text) and "E" in text:
+                raise Undecided(_code_question(name, None, text))
             return "number", self._number(name, column, text, number)
         if (times := times_of(text)) is not None:
-            return "time", self._time(name, column, text, times)
+            return "time", self._zoned(name, column, self._time(name, column, text, times))
         return "text", text
 
     def _check_unit(self, name: str, column: ColumnReading, text: str, number: Number) -> None:
@@ -244,6 +273,13 @@ class CellReader:
         if times.keys() == {"ymd"} and text[:4].isdecimal():
             return times["ymd"]
         return times[self._sign("order", name, column, text, times)]
+
+    def _zoned(self, name: str, column: ColumnReading, text: str) -> str:
+        """Return a time in ISO 8601, in UTC if the zone of local times is known."""
+        if self._zone is not None:
+            return in_zone(name, text, self._zone)
+        column.clock = in_one_zone(name, column.clock, text)
+        return text
 
     def _sign(
         self, kind: str, name: str, column: ColumnReading, text: str, readings: Mapping[Any, Any]
@@ -278,6 +314,8 @@ class CellReader:
             order=self.order,
             encoding=encoding or known.encoding,
             label_case=self._given.label_case or known.label_case,
+            time_unit=self._given.time_unit or known.time_unit,
+            zone=self._given.zone or known.zone,
             texts=tuple(sorted(texts)),
             own_decimal=own["decimal"],
             own_order=own["order"],
@@ -300,30 +338,43 @@ class _Evidence:
     def __init__(self, texts: Sequence[tuple[int, str]]) -> None:
         self.proofs: dict[str, dict[Any, tuple[int, str]]] = {"decimal": {}, "order": {}}
         self.unclear_number: tuple[int, str, Number] | None = None
+        self.unclear_code: tuple[int, str] | None = None
+        self.has_exponents = False  # whether one is more than digits, as in 1.5e3 and 1e-3
         self.unclear_time: tuple[int, str, dict[Order, str]] | None = None
         self.units: dict[str, tuple[int, str]] = {}  # with the first row and text
+        self.times: list[tuple[int, dict[Order, str]]] = []
         self.values = self.words = 0  # numbers and times; other texts
         self.first_row, self.first = texts[0] if texts else (0, "")
         self.first_is_word = False
+        numbers = [number_of(text) for _, text in texts]
+        self.has_credits = any(number is not None and number.side == "H" for number in numbers)
         orders = frozenset(get_args(Order))
-        for row, text in texts:
-            if (number := number_of(text)) is not None:
+        for (row, text), number in zip(texts, numbers, strict=True):
+            if number is not None and (self.has_credits or not number.side):
                 self.values += 1
                 self.units.setdefault(number.unit, (row, text))
                 self._note_number(row, text, number)
             elif (times := times_of(text)) is not None:
                 self.values += 1
+                self.times.append((row, times))
                 orders = self._note_time(row, text, times, orders)
             else:
                 self.words += 1
                 self.first_is_word |= self.words == 1 and row == self.first_row
         # Codes such as 01067 beside 10115 are texts, unless amounts such as 1,50 stand beside them.
         has_code = any(len(t) > 1 and t[0] == "0" and t.isdecimal() for _, t in texts)
+        have_words = any(map(_MAY_BE_CODE.fullmatch, (t for _, t in texts))) and any(
+            _CODE.fullmatch(t) and not _MAY_BE_CODE.fullmatch(t) for _, t in texts
+        )
         are_codes = has_code and not self.proofs["decimal"] and not {*self.units} - {""}
         are_months = bool(texts) and all(_MONTH.fullmatch(text) for _, text in texts)
-        self.is_text = are_codes or are_months or 2 * self.values < len(texts)
+        self.is_text = are_codes or have_words or are_months or 2 * self.values < len(texts)
 
     def _note_number(self, row: int, text: str, number: Number) -> None:
+        if "E" in text and self.unclear_code is None and _MAY_BE_CODE.fullmatch(text):
+            self.unclear_code = row, text
+        elif number.has_exponent and not _MAY_BE_CODE.fullmatch(text):
+            self.has_exponents = True
         if number.comma == number.point:
             return
         if number.comma is None or number.point is None:
@@ -370,6 +421,15 @@ def _question(name: str, row: int | None, text: str, readings: Mapping[Any, obje
     shown = " or ".join(f"{shown_value(value)} {_SAYS[sign]}" for sign, value in readings.items())
     ways = " or ".join(_OPTIONS[sign] for sign in readings)
     return f"{name} is {text!r}{where}, which may be {shown}: say which with {ways}"
+
+
+def _code_question(name: str, row: int | None, text: str) -> str:
+    where = "" if row is None else f" (row {row})"
+    number = text.replace("E", ".0E")
+    return (
+        f"{name} is {text!r}{where}, which may be a code or a number: say --text "
+        f"{shlex.quote(name)} for codes, or write {number} for a number"
+    )
 
 
 def shown_value(value: object) -> str:

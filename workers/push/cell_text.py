@@ -8,6 +8,9 @@ from online_svm.stream.cells import time_of
 
 Decimal = Literal[",", "."]
 Order = Literal["dmy", "mdy", "ymd"]
+TimeUnit = Literal[
+    "date", "excel", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"
+]
 
 MAX_LENGTH = 64  # characters of the longest text that is taken apart
 
@@ -23,6 +26,7 @@ _NUMBER = re.compile(
     rf"(?P<inner>[+\-\u2212])?(?P<body>[0-9](?:[0-9.,'’]|{_BLANK}(?=[0-9]{{3}}))*|[.,][0-9]+)"
     r"(?P<dash>(?<=[.,])(?:--?|–|—))?(?P<exponent>[eE][+-]?[0-9]{1,4})?"
     rf"{_BLANK}*(?P<after>{_CURRENCY}|%|‰)?{_BLANK}*(?P<last>[\-\u2212])?(?P<close>\))?"
+    rf"(?:{_BLANK}+(?P<side>[HS]|[CD][Rr]))?"
 )
 _GROUPED = re.compile(
     rf"[1-9][0-9]{{0,2}}(?:(?P<sign>[.,'’]|{_BLANK})[0-9]{{3}}(?:(?P=sign)[0-9]{{3}})*)"
@@ -68,6 +72,8 @@ class Number(NamedTuple):
     comma: float | None
     point: float | None
     unit: str  # the currency, %, or nothing
+    has_exponent: bool = False
+    side: str = ""  # S of a debit, which is negative, H of a credit
 
     def by(self, decimal: Decimal) -> float | None:
         """Return the number that is meant with this decimal sign."""
@@ -79,10 +85,13 @@ def number_of(text: str) -> Number | None:
 
     Examples
     --------
-    >>> number_of("1.234,56 €"), number_of("3.102")
-    (Number(comma=1234.56, point=None, unit='€'), Number(comma=3102.0, point=3.102, unit=''))
-    >>> number_of("12 %"), number_of("(1'234.50)")
-    (Number(comma=12.0, point=12.0, unit='%'), Number(comma=None, point=-1234.5, unit=''))
+    >>> found = number_of("1.234,56 €")
+    >>> found.comma, found.point, found.unit
+    (1234.56, None, '€')
+    >>> number_of("3.102").comma, number_of("3.102").point
+    (3102.0, 3.102)
+    >>> number_of("12 %").point, number_of("(1'234.50)").point, number_of("5.50 DR").point
+    (12.0, -1234.5, -5.5)
     >>> number_of("12 apples"), number_of("007")
     (None, None)
     """
@@ -95,20 +104,22 @@ def number_of(text: str) -> Number | None:
     is_negative = found["open"] is not None
     if (
         is_negative != (found["close"] is not None)
-        or len(signs) + is_negative > 1
+        or len(signs) + is_negative + (found["side"] is not None) > 1
         or len(units) > 1
     ):
         return None
     body = found["body"]
     if found["dash"]:  # 5,- is a price without cents
         body += "0"
-    factor = -1.0 if is_negative or any(part != "+" for part in signs) else 1.0
+    side = {"H": "H", "CR": "H", "S": "S", "DR": "S"}.get((found["side"] or "").upper(), "")
+    is_negative = is_negative or side == "S" or any(part != "+" for part in signs)
+    factor = -1.0 if is_negative else 1.0
     readings = [_value(body, sign, found["exponent"] or "") for sign in (",", ".")]
     comma, point = (None if each is None else factor * each + 0.0 for each in readings)
     if comma is None and point is None:
         return None
     unit = units[0].rstrip(".") if units else ""
-    return Number(comma, point, _SAME_UNIT.get(unit, unit))
+    return Number(comma, point, _SAME_UNIT.get(unit, unit), bool(found["exponent"]), side)
 
 
 def _value(body: str, decimal: str, exponent: str) -> float | None:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from itertools import accumulate, islice
 from typing import Any
 
-from online_svm.stream.cells import time_of
 from workers.push import preview
+from workers.push.preview import TableFinding
 from workers.push.reading import BadSource
 from workers.push.rows import Layout, Row, number
 from workers.text import counted
@@ -36,7 +36,7 @@ def head_of(rows: Iterator[Row], count: int = MAX_ROWS) -> list[Row]:
     return head
 
 
-def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[str]:
+def summary(head: Sequence[Row], layout: Layout) -> list[TableFinding]:
     """Return a summary of the columns in the first rows of a source.
 
     Examples
@@ -44,7 +44,6 @@ def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[s
     >>> rows = [Row({"age": 39, "id": 1}, "ham"), Row({"age": None, "id": 2}, "spam")]
     >>> for line in summary(rows, Layout("kind", dropped=["name"])):
     ...     print(line)
-    the first 2 rows are read like this:
       label     kind: ham 1, spam 1
       features  2 numbers, sent by name: age, id
       left out  name
@@ -53,27 +52,26 @@ def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[s
 --drop id leaves it out
     """
     if not head:
-        return ["the source has no rows"]
-    lines = [f"the first {counted(len(head), 'row')} are read like this:"]
-    if len(head) == 1:
-        lines = ["the first row is read like this:"]
+        return []
     names = list(dict.fromkeys(name for row in head for name in _columns(row)))
-    lines.append(f"  label     {_label(head, layout)}")
-    others = {"id": layout.id, "prob": layout.prob, "time": layout.time}
-    others["slices"] = _listed(layout.slices) or None
-    others["scores"] = _listed(layout.scores) or None
-    lines += [f"  {kind:<10}{name}" for kind, name in others.items() if name is not None]
-    lines.append(f"  features  {_features(head, names, arrays)}")
+    found = [TableFinding("label", _label(head, layout))]
+    others = {
+        "id": layout.id, "slices": _listed(layout.slices) or None, "scores": layout.score
+    }  # fmt: skip
+    found += [TableFinding(kind, name) for kind, name in others.items() if name is not None]
+    found += preview.times(head, layout)
+    found.append(TableFinding("features", _features(head, names)))
     if layout.dropped:
-        lines.append(f"  left out  {_listed(layout.dropped)}")
+        found.append(TableFinding("left out", _listed(layout.dropped), "columns"))
     if blank := _blank(head):
         where = _listed([f"{name} {count:,}" for name, count in blank.items()])
-        is_array = arrays or not isinstance(head[0].x, Mapping)
+        is_named = isinstance(head[0].x, Mapping)
         means = "which a feed rejects unless its worker has --missing mean"
-        lines.append(f"  blank     {where}: sent as null, {means if is_array else 'a gap'}")
-    lines += preview.form(layout)
-    lines += [_warning(name) for name in names if _is_identifier(name, head)]
-    return [*lines, *preview.warnings(head, layout)]
+        text = f"{where}: sent as null, {'a gap' if is_named else means}"
+        found.append(TableFinding("blank", text))
+    found += preview.form(layout)
+    found += [_warning(name) for name in names if _is_identifier(name, head)]
+    return [*found, *preview.warnings(head, layout)]
 
 
 def _columns(row: Row) -> Sequence[str]:
@@ -93,34 +91,19 @@ def _label(head: Sequence[Row], layout: Layout) -> str:
     return f"{layout.label}: {shown or 'no class'}{blank}{guess}"
 
 
-def _features(head: Sequence[Row], names: Sequence[str], arrays: bool) -> str:
+def _features(head: Sequence[Row], names: Sequence[str]) -> str:
     first = head[0].x
     if not isinstance(first, Mapping):
         return f"{counted(len(first), 'number')}, sent as an array"
-    form = "as an array" if arrays else "by name"
-    rows = [row.x for row in head if isinstance(row.x, Mapping)]
-    others = [name for name in names if any(_is_no_number(row.get(name)) for row in rows)]
-    times = [name for name in others if _are_times([row.get(name) for row in rows])]
-    kinds = [counted(len(names) - len(others), "number")] if len(others) < len(names) else []
-    if times:
-        kinds.append(counted(len(times), "time"))
-    if len(others) > len(times):
-        kinds.append(f"{len(others) - len(times)} of text")
     if not names:
         return "none"
-    shown = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
-    return f"{shown}, sent {form}: {_listed(names)}"
-
-
-def _are_times(values: Sequence[object]) -> bool:
-    """Return whether all values but None are texts that a feed reads as times."""
-    present = [value for value in values if value is not None]
-    return all(isinstance(value, str) and time_of(value) is not None for value in present)
-
-
-def _is_no_number(value: object) -> bool:
-    """Return whether a value is neither None nor a number."""
-    return value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
+    rows = [row.x for row in head if isinstance(row.x, Mapping)]
+    kinds = Counter(preview.kind_of([row.get(name) for row in rows])[0] for name in names)
+    kinds["number"] += kinds["none"]
+    found = [counted(kinds[kind], kind) for kind in ("number", "time", "boolean") if kinds[kind]]
+    found += [f"{kinds['text']} of text"] * (kinds["text"] > 0)
+    shown = " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+    return f"{shown}, sent by name: {_listed(names)}"
 
 
 def _blank(head: Sequence[Row]) -> dict[str, int]:
@@ -142,15 +125,13 @@ def _is_identifier(name: str, head: Sequence[Row]) -> bool:
     values = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
     if len(values) < _MIN_ROWS_FOR_ID:
         return False
-    return not _are_times(values) and preview.identifies_rows(values)
+    return preview.kind_of(values)[0] != "time" and preview.identifies_rows(values)
 
 
-def _warning(name: str) -> str:
+def _warning(name: str) -> TableFinding:
     quoted = shlex.quote(name)
-    return (
-        f"  warning   {name} looks like an identifier and is a feature: --id {quoted} sends it as "
-        f"the id, --drop {quoted} leaves it out"
-    )
+    text = f"{name} looks like an identifier and is a feature: --id {quoted} sends it as the id, "
+    return preview.warning("identifier", f"{text}--drop {quoted} leaves it out", name)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ def data_directory(given: str | Path | None = None) -> Path:
 
     Raises DataNotFound if there is no such directory.
     """
-    directory = _chosen_directory(given)
+    directory = chosen_directory(given)
     if not directory.is_dir():
         raise DataNotFound(
             f"no data directory {directory}: run scripts/download_data.py --out DIR "
@@ -65,14 +65,15 @@ def data_directory(given: str | Path | None = None) -> Path:
     return directory
 
 
-def _chosen_directory(given: str | Path | None) -> Path:
+def chosen_directory(given: str | Path | None = None) -> Path:
+    """Return the directory of `data_directory`, which need not exist."""
     chosen = given or os.environ.get("ONLINE_SVM_DATA")
     return Path(chosen) if chosen else Path(__file__).parents[3] / "shared" / "data"
 
 
 def missing(names: Iterable[str], data_dir: str | Path | None = None) -> list[str]:
     """Return the files of these data sets that are not in the directory, sorted."""
-    directory = _chosen_directory(data_dir)
+    directory = chosen_directory(data_dir)
     return sorted(
         file
         for file in {_FILES[name] for name in names}

@@ -1,26 +1,21 @@
-"""Readers of the file formats: CSV, JSON lines, LIBSVM and ARFF."""
+"""The lines of a text, and readers of CSV, LIBSVM and ARFF."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, TextIO, cast
 
-import orjson
-
+from workers.push.json_lines import json_rows
 from workers.push.reading import BadSource, Format, Reading
 from workers.push.rows import (
     Layout,
     Row,
     find_layout,
-    label_text,
-    milliseconds,
     plain,
     refuse_columns,
-    slices_of,
-    with_score,
+    time_column,
     with_targets,
 )
-from workers.push.tables import csv_table, numbers, table_rows, with_slices_and_time
+from workers.push.tables import csv_table, table_rows, with_slices_and_time
 from workers.push.text_encoding import Decoder
 
 MAX_LINE_LENGTH = 16 * 2**20
@@ -98,82 +93,10 @@ def _check_width(columns: int, reading: Reading) -> None:
     limit = (
         MAX_FEATURES
         + len(reading.drop + reading.slices)
-        + sum(map(bool, (reading.labelled, reading.prob, reading.id, reading.time)))
-        + len(reading.scores)
+        + sum(map(bool, (reading.labelled, reading.id, reading.time, reading.score)))
     )
     if columns > limit:
         raise BadSource(f"more than {limit} columns: a feed takes at most {MAX_FEATURES} features")
-
-
-def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Read objects in the form of an input entry (with `x`), or flat ones.
-
-    Values are sent unchanged; the feed rejects those that it cannot use.
-    """
-    layout.label = (reading.label or "y") if reading.labelled else None
-    layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
-    layout.slices, layout.time = list(reading.slices), reading.time
-    layout.scores = reading.scores
-    for line in lines:
-        if line.strip():
-            item = orjson.loads(line)
-            if not isinstance(item, dict):
-                raise ValueError("a line must be a JSON object")
-            yield _json_row(item, reading)
-
-
-_ENTRY_KEYS = "x, y, p, id, s, time, score and score_version"
-
-
-def _json_row(item: dict[str, Any], reading: Reading) -> Row:
-    name, is_entry = reading.label or "y", isinstance(item.get("x"), list | dict)
-    prob = reading.prob or ("p" if is_entry else None)
-    id_name = reading.id or ("id" if is_entry else None)
-    p = None if prob is None else item.pop(prob, None)
-    sent = None if id_name is None else item.pop(id_name, None)
-    if reading.label is not None and name not in item and p is None:
-        raise BadSource(f"no {name!r} for the label")
-    y = item.pop(name, None) if reading.labelled else None
-    s = slices_of(item, reading) or (item.pop("s", None) if is_entry else None)
-    time_name = reading.time or ("time" if is_entry else None)
-    at = None if time_name is None or time_name not in item else item.pop(time_name)
-    if reading.time is not None and at is None and not reading.labels_only:
-        raise BadSource(f"no {reading.time!r} for the time")
-    scores = (reading.score, reading.score_version)
-    if is_entry:
-        scores = (scores[0] or "score", scores[1] or "score_version")
-    scored = with_score(Row({}), item, reading, scores)
-    for dropped in (*reading.drop, *reading.slices, *filter(None, scores)):
-        item.pop(dropped, None)
-    x = item.pop("x") if is_entry else item
-    if is_entry and item:
-        raise BadSource(f"unknown keys beside {_ENTRY_KEYS}: {', '.join(item)[:200]}")
-    features = {} if reading.labels_only else _json_features(x, reading)
-    row = _json_targets(features, y, p, sent, reading)
-    if at is not None and not reading.labels_only:
-        row = replace(row, time=milliseconds(at, reading))
-    if not reading.labels_only:
-        row = replace(row, score=scored.score, score_version=scored.score_version)
-    return row if s is None else replace(row, s=s)
-
-
-def _json_features(x: Any, reading: Reading) -> Any:
-    """Return the features without dropped columns, and with null for missing values."""
-    if isinstance(x, dict):
-        return {
-            name: None if isinstance(value, str) and value in reading.na else value
-            for name, value in x.items()
-            if name not in reading.drop
-        }
-    return [None if isinstance(value, str) and value in reading.na else value for value in x]
-
-
-def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) -> Row:
-    """Return a row; a label is missing if it is null or a text of --na, not if it is empty."""
-    row = with_targets(x, y, p, reading, None)
-    label = label_text(y)
-    is_label = row.p is None and label is not None and label not in reading.na
-    return Row(x, label if is_label else row.y, None if sent is None else str(sent), row.p)
 
 
 def _libsvm_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
@@ -230,6 +153,7 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     names: list[str] = []
     buffer = cast(TextIO, _remember_attributes(lines, names, reading))
     wanted = None
+    times = time_column(reading, layout)
     table: Any = iter_arff(buffer, target=None)
     try:
         for x, _ in table:
@@ -237,16 +161,10 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
                 find_layout(names, reading, layout)
                 wanted = layout.features(names)
             # river's reader omits missing values; they are sent as null.
-            if reading.named:
-                features = {name: plain(x.get(name), reading.missing) for name in wanted}
-            else:
-                features = numbers(
-                    x, (row for row, _ in table), wanted, reading.missing, lines.number
-                )
-            y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
-            text = y.strip(" '\"") if isinstance(y, str) else y
-            row = with_targets(features, text, p, reading, id_)
-            yield with_slices_and_time(row, x, x, reading)
+            features = {name: plain(x.get(name), reading.missing) for name in wanted}
+            y, id_ = (x.get(name) for name in (layout.label, layout.id))
+            row = with_targets(features, y.strip(" '\"") if isinstance(y, str) else y, reading, id_)
+            yield with_slices_and_time(row, x, x, reading, times)
     except ParseArffError as error:
         raise BadSource(str(error)) from error
     except RuntimeError as error:  # a StopIteration in river's generator
@@ -265,7 +183,7 @@ def _remember_attributes(lines: Iterable[str], names: list[str], reading: Readin
 
 READERS: dict[Format, Callable[[Lines, Reading, Layout], Iterator[Row]]] = {
     "csv": _csv_rows,
-    "jsonl": _json_rows,
+    "jsonl": json_rows,
     "libsvm": _libsvm_rows,
     "arff": _arff_rows,
 }

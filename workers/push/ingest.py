@@ -24,11 +24,12 @@ Fields = list[bytes | str]
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The speed of a push."""
+    """The speed of a push, and where it begins."""
 
     chunk: int = CHUNK_ENTRIES  # rows sent at once, unless these exceed `CHUNK_BYTES`
     # Called after each chunk with the rows and the bytes sent so far; it may wait
     throttle: Callable[[int, int], None] | None = None
+    skipped: int = 0  # rows of the source before the first one, for messages
 
 
 class PushStopped(WorkerError):
@@ -46,10 +47,9 @@ class PushInterrupted(KeyboardInterrupt):
         self.sent, self.unsure = sent, unsure
 
 
-def entry(row: Row, arrays: bool = False) -> Fields:
-    """Return the input entry of a row; with `arrays`, named features become an array."""
-    x = list(row.x.values()) if arrays and isinstance(row.x, dict) else row.x
-    fields: Fields = [b"x", orjson.dumps(x)] if len(x) or row.score is None else []
+def entry(row: Row) -> Fields:
+    """Return the input entry of a row."""
+    fields: Fields = [b"x", orjson.dumps(row.x)] if len(row.x) or row.score is None else []
     if row.score is not None:
         fields += [b"score", orjson.dumps(row.score)]
     if row.score_version is not None:
@@ -78,9 +78,9 @@ def label_entry(row: Row) -> Fields:
     return [b"for", row.id, b"y", row.y]
 
 
-def encoded(row: Row, arrays: bool = False) -> list[bytes]:
+def encoded(row: Row) -> list[bytes]:
     """Return the fields of `entry` as Redis returns them: all as bytes."""
-    return [part.encode() if isinstance(part, str) else part for part in entry(row, arrays)]
+    return [part.encode() if isinstance(part, str) else part for part in entry(row)]
 
 
 def shuffled(rows: Iterable[Row], seed: int) -> list[Row]:
@@ -95,14 +95,14 @@ def push(
     feed: str,
     *,
     encode: Callable[[Row], Fields] = entry,
+    check: Callable[[Sequence[Fields], int], None] | None = None,
     pacing: Pacing | None = None,
-    skipped: int = 0,
 ) -> int:
     """Append rows to the input of a feed, in order; return their number.
 
     The feed is added to the list of feeds, if this user may write that list. `encode` returns the
-    fields of an entry: `entry`, or `label_entry`, which may raise BadSource. `skipped` is the
-    number of skipped rows of the source, for messages.
+    fields of an entry: `entry`, or `label_entry`, which may raise BadSource. `check` may raise
+    it for a chunk of entries before they are sent; it also gets the number of rows before them.
 
     Raises BadSource if a row cannot be read; the rows before its chunk were sent, and the message
     tells how to continue. Raises PushStopped if Redis refused an entry, or its replies did not
@@ -111,10 +111,13 @@ def push(
     wait for them.
     """
     pacing = pacing or Pacing()
+    skipped = pacing.skipped
     sent = unsure = sent_bytes = 0
     try:
         with Producer(url, feed) as producer:
-            for chunk, size in _chunks(map(encode, rows), pacing.chunk):
+            for chunk, size in chunks(map(encode, rows), pacing.chunk):
+                if check is not None:
+                    check(chunk, skipped + sent)
                 with deferred_interrupt() as interrupt:
                     unsure = len(chunk)
                     sent += _send(producer, chunk, sent, skipped)
@@ -182,7 +185,7 @@ def _resume_hint(refused: Sequence[int], count: int, before: int) -> str:
     return f"later rows than the refused were taken: push {missing}, then {rest}"
 
 
-def _chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields], int]]:
+def chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields], int]]:
     """Yield chunks of `count` entries, or of about `CHUNK_BYTES`, with their bytes."""
     chunk: list[Fields] = []
     size = 0

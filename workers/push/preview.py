@@ -1,16 +1,27 @@
-"""The look at a table before it is sent: how it is read, and probable leaks."""
+"""The look at a table: how it is read, and probable mistakes, as they come."""
 
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
+from string import whitespace
+from unicodedata import category, normalize
 
+import numpy as np
+
+from online_svm.errors import InvalidExample
+from online_svm.stream.cells import BOOLEAN, GAP, NOTHING, NUMBER, TEXT, TIME, cell, sorts
 from workers.push.cell_reader import ColumnReading, shown_value
 from workers.push.rows import Layout, Row
+from workers.push.table_bounds import left_out_text
 from workers.push.text_encoding import FALLBACK
+from workers.push.times import iso
+from workers.text import counted
 
 _MAX_SHOWN = 3  # values in the short form
 _MAX_COLUMNS = 200  # columns of a preview, and columns that are examined for leaks
@@ -20,16 +31,38 @@ _BINS = 20  # of a column of numbers
 _UNEXPLAINED = 0.05  # share of the errors of "always the most frequent class" that a leak leaves
 _NEARLY = 0.98  # share of distinct values from which on a column identifies rows
 _MAX_CATEGORIES = 50  # values that are compared without case
-_LEFT_OUT = "  left out  at the end: "
+_MAX_LABELS = 10_000  # labels whose spellings are compared
+_NUMERAL = re.compile(r"[+\-\u2212]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[+-]?\d{1,4})?")
+_AROUND = whitespace + "'\""
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_\-]+(?=[^\W_])")
 _WITH_WORD = re.compile(r"[-+]?[0-9][0-9.,'\s]*\s?(?:[^\W\d]{1,8}[.²³]?|‰|°C?)")
 _NAME_OF_TIME = re.compile(r"(?i)\bdate|date\b|datum|fecha|zeit|(?:\b|_)(?:am|at|on)$")
 _EXCEL_DAYS = (20_000, 80_000)  # from 1954 to 2119
+_KINDS = {NUMBER: "number", TEXT: "text", TIME: "time", BOOLEAN: "boolean"}
 _WORDS = {",": "decimal comma", ".": "decimal point", "dmy": "day first", "mdy": "month first",
           "ymd": "year first"}  # fmt: skip
 
 
-def form(layout: Layout) -> list[str]:
-    """Return a line about the form of a table and one of values, where they are not plain."""
+@dataclass(frozen=True, slots=True)
+class TableFinding:
+    """A line about a source; a finding with the code and column of another one repeats it."""
+
+    kind: str  # label, features, table, ...; warning
+    text: str
+    code: str = ""  # of a warning
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return f"  {self.kind:<10}{self.text}"
+
+
+def warning(code: str, text: str, column: str | None = None) -> TableFinding:
+    """Return a probable mistake."""
+    return TableFinding("warning", text, code, column)
+
+
+def form(layout: Layout) -> list[TableFinding]:
+    """Return a finding about the form of a table and one of values, where they are not plain."""
     if layout.cells is None:
         return []
     signs = [layout.cells.decimal, layout.cells.order]
@@ -44,10 +77,10 @@ def form(layout: Layout) -> list[str]:
     ]
     if samples:
         parts += [_WORDS[sign] for sign in signs if sign is not None]
-    lines = [f"  table     {'; '.join(parts)}"] if parts else []
+    found = [TableFinding("table", "; ".join(parts))] if parts else []
     if samples:
-        lines.append(f"  values    {'; '.join(samples[:_MAX_SHOWN])}")
-    return lines
+        found.append(TableFinding("values", "; ".join(samples[:_MAX_SHOWN])))
+    return found
 
 
 def _is_converted(column: ColumnReading) -> bool:
@@ -66,33 +99,43 @@ def columns(head: Sequence[Row], layout: Layout) -> list[str]:
     if not names:
         return []
     width = min(30, max(map(len, names)))
-    lines = [f"  {'column':<{width}}  kind    gaps   as text  a value"]
+    lines = [f"  {'column':<{width}}  kind     gaps   as text  a value"]
     for name in names[:_MAX_COLUMNS]:
         values = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
         known = layout.cells.columns.get(name) if layout.cells else None
-        kind, others = _kind(values, known)
+        kind, texts = kind_of(values)
         gaps = sum(value is None for value in values) / len(values)
-        aside = "" if kind == "text" else f"{others:.1%}"
+        aside = "" if kind == "text" else f"{texts:.1%}"
         lines.append(
-            f"  {name[:width]:<{width}}  {kind:<6}  {gaps:>4.0%}   {aside:>7}  "
+            f"  {name[:width]:<{width}}  {kind:<7}  {gaps:>4.0%}   {aside:>7}  "
             f"{_example(values, known)}"
         )
     more = len(names) - _MAX_COLUMNS
     return [*lines, f"  and {more:,} more"] if more > 0 else lines
 
 
-def _kind(values: Sequence[object], column: ColumnReading | None) -> tuple[str, float]:
-    """Return the kind of a column, and the share of its values that are only text."""
-    counts = column.counts if column is not None else {"time": 0}
-    numbers = sum(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    present = sum(value is not None for value in values)
-    if not present:
+def kind_of(values: Sequence[object]) -> tuple[str, float]:
+    """Return the kind of what is sent of a column, and the share of its values that are text.
+
+    Examples
+    --------
+    >>> kind_of([1, 2.5, None, "<3"]), kind_of([True, "false"]), kind_of(["2025-01-05", None])
+    (('number', 0.3333333333333333), ('boolean', 0.0), ('time', 0.0))
+    """
+    found = Counter(sorts(np.array([_cell(value) for value in values])).tolist())
+    del found[NOTHING]
+    if not found:
         return "none", 0.0
-    times = counts["time"]
-    if column is not None and not column.is_text and numbers + times:
-        kind = "time" if times > numbers else "number"
-        return kind, counts["text"] / max(1, sum(counts.values()) - counts["gap"])
-    return ("number", 1 - numbers / present) if 2 * numbers > present else ("text", 1.0)
+    texts = found[TEXT] / found.total()
+    kind = "text" if 2 * texts >= 1 else _KINDS[found.most_common(1)[0][0]]
+    return kind, texts
+
+
+def _cell(value: object) -> float:
+    try:
+        return cell(value)
+    except InvalidExample:
+        return GAP
 
 
 def _example(values: Sequence[object], column: ColumnReading | None) -> str:
@@ -102,10 +145,10 @@ def _example(values: Sequence[object], column: ColumnReading | None) -> str:
     return "" if found is None else shown_value(found)[:40]
 
 
-def warnings(head: Sequence[Row], layout: Layout) -> Iterator[str]:
-    """Yield a line for each probable mistake in the first rows of a source."""
+def warnings(head: Sequence[Row], layout: Layout) -> Iterator[TableFinding]:
+    """Yield each probable mistake in the first rows of a source."""
     classes = Counter(row.y for row in head if row.y is not None)
-    yield from _one_class(classes)
+    yield from one_class(classes)
     yield from at_end(layout)
     named = [row for row in head if isinstance(row.x, Mapping)]
     if named:
@@ -120,16 +163,61 @@ def warnings(head: Sequence[Row], layout: Layout) -> Iterator[str]:
                 yield from _leak(name, values, labelled, classes)
 
 
-def _one_class(classes: Mapping[str, int]) -> Iterator[str]:
-    for labels in _same_but_case(classes):
+def one_class(classes: Mapping[str, int]) -> Iterator[TableFinding]:
+    """Yield a warning for labels that are probably one class, with the number of each."""
+    for labels in _spellings(classes, same_class):
         shown = ", ".join(f"{label[:40]} {classes[label]:,}" for label in labels)
-        yield f"  warning   labels {shown} are probably one class: --label-case lower joins them"
+        yield warning("one_class", f"labels {shown} are probably one class: {_joined(labels)}")
 
 
-def _same_but_case(texts: Iterable[str]) -> Iterator[list[str]]:
+def _joined(labels: Sequence[str]) -> str:
+    differ_in_case = len({label.strip().lower() for label in labels}) == 1
+    return "--label-case lower joins them" if differ_in_case else "write them alike"
+
+
+class LabelSpellings:
+    """Tells a label that is probably the class of an earlier one, in whatever row it comes."""
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self._seen: set[str] = set()
+        self._first: dict[str, str] = {}  # of each class, the first label
+        for label in labels:
+            self.told(label, 0)
+
+    def told(self, label: str, row: int) -> TableFinding | None:
+        """Return a warning if the label is new, and another spelling of an earlier one."""
+        if label in self._seen or len(self._seen) >= _MAX_LABELS:
+            return None
+        self._seen.add(label)
+        if (first := self._first.setdefault(same_class(label), label)) == label:
+            return None
+        text = f"label {label[:40]!r} (row {row:,}) is probably the class {first[:40]!r}"
+        return warning("one_class", f"{text}: {_joined((first, label))}")
+
+
+def same_class(label: str) -> str:
+    """Return a text that labels share if they are probably the same class.
+
+    Examples
+    --------
+    >>> [same_class(label) for label in ("0", "-0.0", "00", "0e3", "\uff10", "0,0")]
+    ['0', '0', '0', '0', '0', '0']
+    >>> [same_class(label) for label in (" Not\u00a0Fraud ", "not_fraud.", "A+", "A-", "-1")]
+    ['not fraud', 'not fraud', 'a+', 'a-', '-1']
+    """
+    seen = "".join(sign for sign in normalize("NFKC", label) if category(sign) != "Cf")
+    plain = seen.strip(_AROUND).casefold()
+    if _NUMERAL.fullmatch(plain):
+        number = Decimal(plain.replace(",", ".").replace("\u2212", "-")).normalize()
+        return str(number) if number else "0"
+    return _BETWEEN_WORDS.sub(" ", plain.rstrip("."))
+
+
+def _spellings(texts: Iterable[str], same: Callable[[str], str]) -> Iterator[list[str]]:
+    """Yield the texts that share what `same` returns."""
     groups: dict[str, list[str]] = defaultdict(list)
     for text in dict.fromkeys(texts):
-        groups[text.strip().casefold()].append(text)
+        groups[same(text)].append(text)
     return (group[:8] for group in groups.values() if len(group) > 1)
 
 
@@ -144,50 +232,76 @@ def _day(value: object) -> date | None:
     return None
 
 
-def at_end(layout: Layout, told: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what the rows so far show of a table; without columns that `told` lines name."""
-    for line in _set_aside(layout):
-        if not any(each.startswith(line.partition(":")[0]) for each in told):
-            yield line
-    if layout.left_out and not any(each.startswith(_LEFT_OUT) for each in told):
-        yield f"{_LEFT_OUT}{'; '.join(layout.left_out)}"
+def at_end(layout: Layout, told: Sequence[TableFinding] = ()) -> Iterator[TableFinding]:
+    """Yield what the rows so far show of a table, without what was `told`."""
+    known = {(each.code, each.column) for each in told}
+    for found in (*_set_aside(layout), *_steps_back(layout)):
+        if (found.code, found.column) not in known:
+            yield found
+    if layout.open_outcomes:
+        blank = counted(layout.open_outcomes, "row")
+        yield TableFinding(
+            "left out", f"{blank} without a label, as the outcome is open", "no_label"
+        )
+    left_out = TableFinding("left out", left_out_text(layout.left_out), "rows")
+    if layout.left_out and left_out not in told:
+        yield left_out
 
 
-def _written_with_words(name: str, values: Sequence[object]) -> Iterator[str]:
+def times(head: Sequence[Row], layout: Layout) -> Iterator[TableFinding]:
+    """Yield from when to when the examples of the first rows are."""
+    found = [row.time for row in head if row.time is not None]
+    if found and layout.time is not None and layout.times is not None:
+        local = "; without a time zone, read as UTC" if layout.times.is_local() else ""
+        text = f"{layout.time}, from {iso(min(found))} to {iso(max(found))}{local}"
+        yield TableFinding("time", text)
+
+
+def _steps_back(layout: Layout) -> Iterator[TableFinding]:
+    """Yield a warning if the times of the examples do not rise."""
+    if layout.times is None or layout.times.first_back is None:
+        return
+    name, (at, before) = layout.time or "time", layout.times.first_back
+    text = f"{name} goes back in {counted(layout.times.steps_back, 'row')}, first from "
+    text += f"{iso(before)} to {iso(at)}: "
+    if layout.times.may_repeat_an_hour():
+        text += (
+            "if local times repeat an hour as summer time ends, say --zone Europe/Berlin, or theirs"
+        )
+    else:
+        text += "sort the rows, unless the examples come in this order"
+    yield warning("time_goes_back", text, layout.time)
+
+
+def _written_with_words(name: str, values: Sequence[object]) -> Iterator[TableFinding]:
     """Yield a warning for numbers with a word behind them, for days of Excel, for cases."""
     texts = [value for value in values if isinstance(value, str)]
     if found := [text for text in texts if _WITH_WORD.fullmatch(text)]:
         if 2 * len(found) > len(values):
-            yield (
-                f"  warning   {name}: values such as {found[0][:40]!r} are text: write the number "
-                "alone, or with a currency or %"
-            )
+            text = f"values such as {found[0][:40]!r} are text: write the number alone, or with a "
+            yield warning("number_with_word", f"{name}: {text}currency or %", name)
     elif not texts and values and _NAME_OF_TIME.search(name):
         days = [_day(value) for value in values]
         if None not in days:
-            yield (
-                f"  warning   {name} is a number; if {values[0]:.15g} is the day {days[0]}, write "
-                "it as that"
-            )
+            text = f"{name} is a number; if {values[0]:.15g} is the day {days[0]}, write it as that"
+            yield warning("day_as_number", text, name)
     elif len({*texts}) <= _MAX_CATEGORIES:
-        for group in _same_but_case(texts):
-            yield f"  warning   {name}: {', '.join(group)} are probably one value"
+        for group in _spellings(texts, lambda text: text.strip().casefold()):
+            yield warning("one_value", f"{name}: {', '.join(group)} are probably one value", name)
 
 
-def _set_aside(layout: Layout) -> Iterator[str]:
-    """Yield a line for each column of numbers or times with other texts, or with bare numbers."""
+def _set_aside(layout: Layout) -> Iterator[TableFinding]:
+    """Yield a warning for each column of values with other texts, or with bare numbers."""
     for name, column in layout.cells.columns.items() if layout.cells else ():
         texts, values = column.counts["text"], column.counts["number"] + column.counts["time"]
         if not column.is_text and texts and values:
             example = next((t for t, (kind, _) in column.remembered.items() if kind == "text"), "")
-            yield (
-                f"  warning   {name}: {texts:,} of {texts + values:,} values are text, such as "
-                f"{example[:40]!r}: --na {shlex.quote(example[:40])} makes it a gap"
-            )
+            text = f"{name}: {texts:,} of {texts + values:,} values are text, such as "
+            text += f"{example[:40]!r}: --na {shlex.quote(example[:40])} makes it a gap"
+            yield warning("text_among_values", text, name)
         if {"", "%"} <= column.units:
-            yield (
-                f"  warning   {name} has values with % and without: 12 % and 12 are both read as 12"
-            )
+            text = f"{name} has values with % and without: 12 % and 12 are both read as 12"
+            yield warning("bare_among_per_cents", text, name)
 
 
 def _can_leak(classes: Mapping[str, int]) -> bool:
@@ -197,18 +311,21 @@ def _can_leak(classes: Mapping[str, int]) -> bool:
 
 def _leak(
     name: str, values: Sequence[object], rows: Sequence[Row], classes: Mapping[str, int]
-) -> Iterator[str]:
+) -> Iterator[TableFinding]:
     """Yield a warning if a column nearly determines the label, or is filled for a class alone."""
     labels = [row.y for row in rows]
     errors = len(labels) - max(classes.values())
     advice = f"known beforehand? If not: --drop {shlex.quote(name)}"
     pairs = {(value, label) for value, label in zip(values, labels, strict=True)}
     if _errors([value is None for value in values], labels) <= _UNEXPLAINED * errors:
-        yield f"  warning   {name} is filled for some labels and empty for others: {advice}"
+        fault = "is filled for some labels and empty for others"
     elif len(pairs) == len(classes) == len({value for value, _ in pairs}):
-        yield f"  warning   {name} is the label under another name: {advice}"
+        fault = "is the label under another name"
     elif _errors(_bins(values), labels) <= _UNEXPLAINED * errors:
-        yield f"  warning   {name} nearly determines the label: {advice}"
+        fault = "nearly determines the label"
+    else:
+        return
+    yield warning("leak", f"{name} {fault}: {advice}", name)
 
 
 def _bins(values: Sequence[object]) -> list[Hashable]:

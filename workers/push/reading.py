@@ -1,11 +1,10 @@
 """The options for reading a source of examples, and the error if it cannot be read."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from workers.errors import BadConfiguration
-from workers.push.cell_text import Decimal, Order
+from workers.push.cell_text import Decimal, Order, TimeUnit
 from workers.push.convention import Convention
 
 Format = Literal["csv", "jsonl", "libsvm", "arff", "xlsx", "parquet"]
@@ -20,6 +19,14 @@ class BadSource(BadConfiguration):
     line: int | None = None  # line of the source; None: the last one that was read
 
 
+class BadHeader(BadSource):
+    """The columns of a table do not fit the options, or one another."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The options for reading a source."""
@@ -28,33 +35,28 @@ class Reading:
     format: Format | None = None  # default by the file's extension; JSON lines for standard input
     label: str | None = None  # column of the label; default the last one, `y` in JSON lines
     labelled: bool = True  # False: every column is a feature
+    sheet: str | None = None  # of a workbook; default the first visible one with a table
     header: bool = True  # whether the first line of a CSV file names its columns
     # Width of a LIBSVM source; default its largest index, for which the whole source is read first
     features: int | None = None
-    data_dir: Path | None = None  # directory of the benchmark sets
-    # Column of an annotator's probability, for rows without a label; a feed rejects rows with both
-    prob: str | None = None
     drop: tuple[str, ...] = ()  # columns to leave out
     id: str | None = None  # column of the producer's id; `id` in an entry
     slices: tuple[str, ...] = ()  # columns of text to send as slices; `s` in an entry
+    texts: tuple[str, ...] = ()  # columns of a table whose cells are sent as they are
     na: tuple[str, ...] = ()  # texts besides `MISSING` that stand for a missing value
     time: str | None = None  # column of the time of an example; `time` in an entry
     score: str | None = None  # column of another model's score; `score` in an entry
-    score_version: str | None = None  # column of its version; `score_version` in an entry
-    named: bool = True  # whether features keep their names, so that they may be texts
+    flatten: bool = False  # whether objects of JSON lines become features named with dots
     labels_only: bool = False  # whether rows are labels of earlier examples, with their ids
     # How the cells of a table are written, where its values do not prove it
     decimal: Decimal | None = None
     order: Order | None = None  # of day, month and year
     encoding: str | None = None  # of a CSV file
+    time_unit: TimeUnit | None = None  # of numbers in the column of the time
+    zone: str | None = None  # of times of a table without a zone, as Europe/Berlin
     label_case: Literal["lower", "keep"] | None = None
     known: Convention | None = None  # what earlier tables of the feed proved
     examined: int = 1000  # rows that are read before the first one is converted
-
-    @property
-    def scores(self) -> list[str]:
-        """The columns of the score and its version that are named."""
-        return [name for name in (self.score, self.score_version) if name is not None]
 
     @property
     def missing(self) -> frozenset[str]:

@@ -1,20 +1,24 @@
 """Rows to push: convert the cells of a source to features, label, id, probability and time."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import orjson
 
-from online_svm.errors import InvalidExample
-from online_svm.stream.cells import is_number, time_of
+from online_svm.stream.cells import is_number
 from workers.push.cell_reader import CellReader
 from workers.push.reading import BadSource, Reading
+from workers.push.times import TimeColumn
 
 Features = Sequence[Any] | Mapping[str, Any]
 
-_MIN_INEXACT = 2.0**63  # see `label_text`
+_MIN_INEXACT = 2.0**53  # see `label_text`
+_ROUNDED = re.compile(r"[0-9][.,][0-9]+[eE]\+[0-9]{2}")  # 1,23457E+15, as Excel shows a long id
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +41,29 @@ class Layout:
 
     label: str | None = None
     id: str | None = None
-    prob: str | None = None
     time: str | None = None
     slices: list[str] = field(default_factory=list)  # columns that are sent as slices
-    scores: list[str] = field(default_factory=list)  # columns of a score and its version
+    score: str | None = None
     dropped: list[str] = field(default_factory=list)  # columns that are not sent
     label_is_last: bool = False  # whether the last column is the label because none was named
     cells: CellReader | None = None  # how the cells of a table are read
+    times: TimeColumn | None = None  # how the times of the examples are read
     form: list[str] = field(default_factory=list)  # separator and the like, for people
     encoding: str | None = None  # of text that is not Unicode
-    left_out: list[str] = field(default_factory=list)  # rows at the end that are no examples
+    open_outcomes: int = 0  # rows of a file of labels that have none yet
+    left_out: dict[str, list[int]] = field(default_factory=dict)  # lines that are no examples
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
-        others = {self.label, self.id, self.prob, self.time, *self.slices}
-        others |= {*self.scores, *self.dropped}
+        others = {self.label, self.id, self.time, self.score, *self.slices, *self.dropped}
         return [name for name in names if name not in others]
 
 
 def label_text(value: object) -> str | None:
     """Return a label as the text to send.
 
-    Raises BadSource for a float of 2^63 or more, into which JSON parsers convert large integers:
-    its last digits may differ from the source.
+    Raises BadSource for a float of 2^53 or more, which sheets, frames and JSON parsers make of a
+    long integer: its last digits may differ from the source.
 
     Examples
     --------
@@ -68,6 +72,12 @@ def label_text(value: object) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, date):  # a datetime, too
+        return value.isoformat()
+    if isinstance(value, time | timedelta):
+        return str(value)
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
     if isinstance(value, float) and value.is_integer():
         if abs(value) >= _MIN_INEXACT:
             raise BadSource(f"{value:g} has more digits than a number keeps: send it as a text")
@@ -75,35 +85,45 @@ def label_text(value: object) -> str | None:
     return orjson.dumps(value).decode()
 
 
-def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
-    """Find the role of each column of a table.
+def find_layout(
+    names: Sequence[str],
+    reading: Reading,
+    layout: Layout,
+    places: Sequence[str] | None = None,
+) -> None:
+    """Find the role of each column of a table; `places` are the letters of columns of a sheet.
 
     Raises BadSource if a named column does not exist, is named twice, or has no name.
     """
-    if len(set(names)) != len(names):
-        raise BadSource("two columns have the same name")
-    special = [("probability", reading.prob), ("id", reading.id)]
+    at: dict[str, str] = {}
+    for column, place in zip(names, places or map(str, range(1, len(names) + 1)), strict=False):
+        if column in at and column and column not in reading.drop:
+            where = f"{at[column]} and {place}"
+            raise BadSource(f"two columns have the same name {column[:40]!r}, {where}: rename one")
+        at.setdefault(column, place)
+    special = [("id", reading.id)]
     if not reading.labels_only:
-        special.append(("time", reading.time))
-        special += [("score", name) for name in reading.scores]
+        special += [("time", reading.time), ("score", reading.score)]
     special += [("slice", name) for name in reading.slices]
     special += [("column to leave out", name) for name in reading.drop]
+    special += [("column of text", name) for name in reading.texts]
     for role, name in special:
         if name is not None and name not in names:
             raise _no_column(name, role, names)
-    used = {reading.prob, reading.id, reading.time, *reading.slices, *reading.drop}
-    used.update(reading.scores)
+    used = {reading.id, reading.time, reading.score, *reading.slices, *reading.drop}
     layout.label = _label_column([name for name in names if name not in used], names, reading)
     layout.label_is_last = reading.labelled and reading.label is None
-    layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
-    layout.slices, layout.time = list(reading.slices), reading.time
-    layout.scores = reading.scores
+    set_roles(reading, layout)
     if reading.labels_only:
         layout.dropped = layout.features(names)
     if "" in layout.features(names):
-        raise BadSource(
-            f"column {list(names).index('') + 1} has no name: name it, or leave it out: --drop ''"
-        )
+        raise BadSource(f"column {at['']} has no name: name it, or leave it out: --drop ''")
+
+
+def set_roles(reading: Reading, layout: Layout) -> None:
+    """Note the roles of the columns that the options name, but for the label."""
+    layout.id, layout.time, layout.score = reading.id, reading.time, reading.score
+    layout.dropped, layout.slices = list(reading.drop), list(reading.slices)
 
 
 def _label_column(others: Sequence[str], names: Sequence[str], reading: Reading) -> str | None:
@@ -128,63 +148,48 @@ def _no_column(name: str, role: str, names: Sequence[str], hint: str = "") -> Ba
 
 def refuse_columns(reading: Reading, source: str) -> None:
     """Raise BadSource if the options name a column; the source has no names of columns."""
-    given = [("for the probability", reading.prob), ("for the id", reading.id)]
-    given += [("for the score", name) for name in reading.scores]
+    given = [("for the id", reading.id), ("for the score", reading.score)]
     given += [("for the time", reading.time), *(("for the slice", name) for name in reading.slices)]
-    for use, name in (*given, *(("to leave out", name) for name in reading.drop)):
+    given += [("to leave out", name) for name in reading.drop]
+    for use, name in (*given, *(("of text", name) for name in reading.texts)):
         if name is not None:
             raise BadSource(f"{source} has no column {name!r} {use}")
 
 
-def with_targets(
-    x: Features, y: object, probability: object, reading: Reading, id_: object = None
-) -> Row:
-    """Return a row; an empty label, probability or id counts as missing."""
-    p, label, id_text = (
-        None if value is None else _filled(value, reading.missing)
-        for value in (probability, y, id_)
-    )
+def with_targets(x: Features, y: object, reading: Reading, id_: object) -> Row:
+    """Return a row; an empty label or id counts as missing."""
+    label, sent = (filled(value, reading.missing) for value in (y, id_))
+    if sent is not None:
+        refuse_rounded(sent)
     # A label is sent with the spaces around it.
-    return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
+    return Row(x, None if label is None else label_text(y), sent)
+
+
+def refuse_rounded(id_: object) -> None:
+    """Raise BadSource for an id that has lost digits: those of several examples may be equal."""
+    if isinstance(id_, str) and _ROUNDED.fullmatch(id_):
+        raise BadSource(f"the id {id_} has lost digits: export its column as text")
+    if isinstance(id_, float):
+        label_text(id_)
 
 
 def slices_of(columns: Mapping[str, Any], reading: Reading) -> dict[str, str] | None:
     """Return the slices of a row, without missing values; None if all are missing."""
-    texts = {name: _filled(columns.get(name), reading.missing) for name in reading.slices}
+    texts = {name: filled(columns.get(name), reading.missing) for name in reading.slices}
     return {name: text for name, text in texts.items() if text is not None} or None
 
 
-def with_score(
-    row: Row,
-    cells: Mapping[str, Any],
-    reading: Reading,
-    names: tuple[str | None, str | None],
-) -> Row:
-    """Return a row with its score and the version of that; `names` are their columns."""
-    score, version = (None if name is None else cells.get(name) for name in names)
-    if isinstance(version, float):
-        version = label_text(version)
-    return replace(row, score=plain(score, reading.missing), score_version=version or None)
-
-
-def _filled(value: object, missing: frozenset[str]) -> str | None:
+def filled(value: object, missing: frozenset[str]) -> str | None:
     """Return a cell as stripped text; None if it is missing."""
     text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
     return None if text is None or text.strip() in missing else text.strip()
 
 
-def milliseconds(value: object, reading: Reading) -> int:
-    """Return the time of an example in milliseconds since 1970; BadSource: it is not a time."""
-    try:
-        found = time_of(value)
-    except InvalidExample:
-        found = None
-    if found is None or found < 0:
-        raise BadSource(
-            f"{reading.time or 'time'} is {str(value)[:40]!r}, no time: send 2024-01-05T10:30:00Z, "
-            "or seconds or milliseconds since 1970"
-        )
-    return found
+def time_column(reading: Reading, layout: Layout) -> TimeColumn:
+    """Return the reader of the times of a source, and note it in the layout."""
+    known = None if reading.known is None else reading.known.time_unit
+    layout.times = TimeColumn(reading.time, reading.time_unit or known)
+    return layout.times
 
 
 def plain(value: object, missing: frozenset[str]) -> object:

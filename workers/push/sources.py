@@ -6,11 +6,12 @@ fixed order, are sent as arrays.
 """
 
 import csv
-import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -18,10 +19,12 @@ from typing import IO, Any
 from workers.push.cell_reader import Undecided
 from workers.push.columns import NotNumbers
 from workers.push.formats import READERS, Lines
-from workers.push.reading import BadSource, Format, Reading
+from workers.push.reading import BadHeader, BadSource, Format, Reading
 from workers.push.rows import Layout, Row, label_text, refuse_columns
-from workers.push.tables import parquet_table, table_rows, xlsx_table
+from workers.push.tables import table_rows
 from workers.push.text_encoding import opened
+from workers.push.unpacked import Unpacked
+from workers.text import printable
 
 __all__ = ["BadSource", "Layout", "Reading", "Row", "label_text", "rows"]
 
@@ -42,6 +45,22 @@ _EXTENSIONS: dict[str, Format] = {
 _MAX_COUNTED = 1 << 30  # bytes of a file whose lines are counted
 _BINARY = ("xlsx", "parquet")
 _SPREADSHEETS = frozenset((".xls", ".xlsb", ".ods", ".numbers"))
+_ARCHIVES = frozenset((".zip", ".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"))
+_UNPACK = "an archive: unpack it, and push a file in it"
+
+_OTHER_KINDS = {
+    b"PK\x03\x04": f"{_UNPACK} (the name of an Excel workbook ends in .xlsx)",
+    b"\x1f\x8b": "compressed by gzip: give it a name that ends in .gz",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet (.xls), or one with a password: save its table as "
+    ".xlsx or CSV, without a password",
+    b"PAR1": "a Parquet file: push it with --format parquet",
+    b"SQLite format 3": "an SQLite file: export a table of it as CSV",
+    b"%PDF-": "a PDF document: get its table as CSV",
+    b"BZh": _UNPACK, b"\xfd7zXZ": _UNPACK, b"\x28\xb5\x2f\xfd": _UNPACK, b"7z\xbc\xaf": _UNPACK,
+}  # fmt: skip
+"""What files with these first bytes are."""
+
+_FIRST_BYTES = {"xlsx": b"PK", "parquet": b"PAR1"}  # that a format has
 
 _FORMAT_HINT = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
 _MAX_REASON = 600  # characters of a reason: some readers quote the whole line
@@ -66,10 +85,9 @@ def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterato
     path = Path(source)
     if path.is_file():
         format_ = reading.format or _format_of(path)
-        if format_ in _BINARY:
-            return _with_label_case(_binary_rows(path, format_, reading, layout), reading)
-        found = _read(source, lambda: _opened(path), format_, reading, layout)
-        return _with_label_case(found, reading)
+        if reading.sheet is not None and format_ != "xlsx":
+            raise BadSource(f"{source}: --sheet names a sheet of a workbook; this is {format_}")
+        return _with_label_case(_file_rows(path, format_, reading, layout), reading)
     _check_named(source, path)
     if reading.label is not None:
         raise BadSource(f"a data set by name has its own label; leave out --label {reading.label}")
@@ -95,6 +113,10 @@ def _check_named(name: str, path: Path) -> None:
         return
     if path.is_dir():
         raise BadSource(f"{name}: a directory; name a file in it")
+    if path.exists():
+        raise BadSource(
+            f"{name}: a pipe or a device: push it as standard input, with - --format csv < {name}"
+        )
     if looks_like_a_path(name):
         within = "" if path.is_absolute() else f" in {Path.cwd()}"
         raise BadSource(f"{name}: no such file{within}")
@@ -111,8 +133,52 @@ def looks_like_a_path(source: str) -> bool:
     return "/" in source or Path(source).suffix != ""
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]  # GzipFile
+def _file_rows(path: Path, format_: Format, reading: Reading, layout: Layout) -> Iterator[Row]:
+    """Yield the rows of a file. Raises BadSource also if the file changes meanwhile."""
+    with _unchanged(path), path.open("rb") as file:
+        _check_kind(path, file, format_)
+        if format_ in _BINARY:
+            yield from _binary_rows(path, file, format_, reading, layout)
+        elif path.suffix == ".gz":
+            yield from _read(str(path), lambda: Unpacked(file).checked(), format_, reading, layout)
+        else:
+            yield from _read(str(path), lambda: file, format_, reading, layout)
+
+
+@contextmanager
+def _unchanged(path: Path) -> Iterator[None]:
+    """Raise BadSource at the end of the block, in the place of another one, if the file changed."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise BadSource(f"{path}: cannot be read: {error.strerror}") from None
+
+    def state() -> tuple[int, int]:
+        found = os.fstat(file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+    with file:
+        before = state()
+        try:
+            yield
+        except BadSource:
+            if state() == before:
+                raise
+        changed = state() != before
+    if changed:
+        raise BadSource(f"{path}: it changed while it was read: push a copy that nobody writes to")
+
+
+def _check_kind(path: Path, file: IO[bytes], format_: Format) -> None:
+    """Raise BadSource if the file is empty, or if its first bytes are those of another format."""
+    first = file.read(16)
+    file.seek(0)
+    if not first:
+        raise BadSource(f"{path}: the source is empty")
+    own = b"\x1f\x8b" if path.suffix == ".gz" else _FIRST_BYTES.get(format_)
+    for start, kind in _OTHER_KINDS.items():
+        if first.startswith(start) and not (own and start.startswith(own)):
+            raise BadSource(f"{path}: {kind}")
 
 
 def _standard_input() -> IO[bytes]:
@@ -136,16 +202,19 @@ def _with_label_case(found: Iterator[Row], reading: Reading) -> Iterator[Row]:
     return (replace(row, y=row.y and row.y.strip().lower()) for row in found)
 
 
-def _binary_rows(path: Path, format_: Format, reading: Reading, layout: Layout) -> Iterator[Row]:
-    count = 0
+def _binary_rows(
+    path: Path, file: IO[bytes], format_: Format, reading: Reading, layout: Layout
+) -> Iterator[Row]:
+    from workers.push.excel import xlsx_table
+    from workers.push.parquet import parquet_table
+
     try:
-        table = xlsx_table(path, layout) if format_ == "xlsx" else parquet_table(path)
-        for row in table_rows(table, reading, layout):
-            yield row
-            count += 1
+        is_sheet = format_ == "xlsx"
+        table = xlsx_table(file, reading, layout) if is_sheet else parquet_table(file, reading)
+        yield from table_rows(table, reading, layout)
     except BadSource as error:
         at = "" if error.line is None else f", row {error.line}"
-        raise BadSource(f"{path}{at}: {error}") from None
+        raise BadSource(f"{path}{at}: {printable(str(error))}") from None
 
 
 def _format_of(path: Path) -> Format:
@@ -154,6 +223,8 @@ def _format_of(path: Path) -> Format:
         raise BadSource(
             f"{path}: a spreadsheet; save its table as CSV or .xlsx, and push that file"
         )
+    if {suffix.lower(), path.suffix.lower()} & _ARCHIVES:
+        raise BadSource(f"{path}: {_UNPACK}")
     if _EXTENSIONS.get(suffix.lower()) in _BINARY and path.suffix == ".gz":
         raise BadSource(f"{path}: unpack it first")
     if suffix.lower() not in _EXTENSIONS:
@@ -180,6 +251,8 @@ def _read(
         raise BadSource(f"{name}: {error}") from None
     except BadSource as error:
         limit = None if isinstance(error, NotNumbers) else _MAX_REASON
+        if isinstance(error, BadHeader):
+            count = -1
         raise _at(name, error.line or lines, count + 1, str(error)[:limit]) from None
     except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:
         reason = str(error)[:200] + hint * (count == 0)
@@ -191,12 +264,12 @@ def _read(
 
 
 def _at(name: str, line: Lines | int | None, row: int, reason: str) -> BadSource:
-    """Return an error that names the line and the row, with line breaks in the reason removed."""
-    reason = " ".join(reason.split())
+    """Return an error that names the line and the row; 0: none. The reason becomes one line."""
+    reason = printable(" ".join(reason.split()))
     if line is None:
         return BadSource(f"{name}: {reason}")
     at = line if isinstance(line, int) else line.number
-    return BadSource(f"{name}, line {at}, row {row}: {reason}")
+    return BadSource(f"{name}, line {at}{f', row {row}' if row else ''}: {reason}")
 
 
 def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
@@ -205,7 +278,7 @@ def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
     refuse_columns(reading, "a data set by name")
     layout.label = "its own" if reading.labelled else None
     if name in data.NAMES:
-        dataset = data.load(name, reading.data_dir)
+        dataset = data.load(name)
         return (
             Row(x.tolist(), str(y) if reading.labelled else None)
             for x, y in zip(dataset.X, dataset.y, strict=True)

@@ -11,10 +11,9 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
 
 from online_svm.errors import OnlineSVMError
 from workers.errors import BadConfiguration, WorkerError
-from workers.offline.backtest.configurations import Configuration
-from workers.offline.backtest.history import Recording, read
+from workers.offline.backtest.history import RecordedEntries, read
 from workers.offline.backtest.kept_results import libraries
-from workers.offline.backtest.prequential import answer
+from workers.offline.backtest.prequential import Configuration, answer
 from workers.offline.backtest.result import BacktestResult, result_of
 from workers.offline.backtest.run import Finish, ProcessDied, Progress
 
@@ -35,7 +34,7 @@ class RayTasks:
         self,
         configurations: Sequence[Configuration],
         waiting: Sequence[int],
-        recording: Recording,
+        recording: RecordedEntries,
         finish: Finish,
         progress: Progress,
     ) -> None:

@@ -12,12 +12,9 @@ from workers.config.settings import WorkerSettings
 from workers.config.text_values import explain
 from workers.errors import BadConfiguration, EmbeddedFailed
 from workers.feed.keys import fleet_key
-from workers.runner.shard import MAX_SHARDS
+from workers.feed.selection import MAX_SHARDS
 
 _MAX_DEFINITION_BYTES = 1 << 20  # largest definition in bytes
-
-_SECRET = ("alarm_url", "alarm_secret")
-"""Settings that may contain a secret, which must not be stored in Ray or in this key."""
 
 
 class FleetDefinition(BaseModel):
@@ -120,12 +117,11 @@ def access_of(settings: WorkerSettings) -> dict[str, str]:
 
 def check_stored(given: Collection[str]) -> None:
     """Raise BadConfiguration if a given setting may contain a secret."""
-    for name in _SECRET:
-        if name in given:
-            raise BadConfiguration(
-                f"setting {name}: a fleet stores its settings in Redis, and this may be a secret; "
-                f"give it to the machines of Ray as ONLINE_SVM_{name.upper()}"
-            )
+    if "alarm_url" in given:
+        raise BadConfiguration(
+            "setting alarm_url: a fleet stores its settings in Redis, and this may be a secret; "
+            "give it to the machines of Ray as ONLINE_SVM_ALARM_URL"
+        )
 
 
 def given_settings(

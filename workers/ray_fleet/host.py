@@ -19,12 +19,11 @@ from workers.config.loading import load_with
 from workers.config.setting_sources import matching_sections, merged_sections
 from workers.config.settings import WorkerSettings
 from workers.errors import WorkerError
-from workers.feed.selection import Selection
+from workers.feed.selection import Selection, owner
 from workers.log import Logger
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.ray_fleet.definition import FleetDefinition, FleetStore
-from workers.runner.shard import owner
 from workers.stop import Stop
 
 log = Logger("online_svm.fleet")

@@ -9,11 +9,11 @@ from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
 from workers.feed.pinned_config import Groups, check_supported, stored_groups
 from workers.feed.position import parse_id
-from workers.message.compact import parse
+from workers.message.codes import parse
 
 
 def check_known(store: FeedReader) -> None:
-    """Raise BadConfiguration if the feed's answers follow semantics that are no longer supported.
+    """Raise BadConfiguration if an earlier version began the feed, by other rules.
 
     A damaged state raises nothing: the answers can still be shown.
     """
@@ -34,7 +34,7 @@ def payload(entry: Sequence[Any]) -> bytes:
 
 
 def answer(entry: Sequence[Any]) -> dict[str, Any]:
-    """Return the parsed payload of an entry of `out` or `met`; a compact answer in its full form.
+    """Return the parsed payload of an entry of `out` or `met`.
 
     StateLost: it is not a JSON object, so another program wrote it.
     """

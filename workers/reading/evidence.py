@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.reading.answers import number
+from workers.text import share
 
 DEFAULT_TOLERANCE = 0.02
 """The default of the setting `tolerance`."""
@@ -232,7 +233,7 @@ def _in_labels(report: Mapping[str, Any]) -> Benefit | None:
     error = math.sqrt(max(0.0, (gained + lost) / n - gain * gain) / n)
     other = examples[best] / n
     rule = str(classes[best]["label"])[:60]
-    return _benefit(rule, sum(hits) / n, other, gain, error, n, _NEGLIGIBLE * (1.0 - other), False)
+    return _benefit(rule, sum(hits) / n, other, error, n)
 
 
 def _hits(figures: Mapping[str, Any]) -> int:
@@ -253,9 +254,10 @@ def _in_money(report: Mapping[str, Any], costs: Mapping[str, Any]) -> Benefit | 
         square = _mean_square(costs, rule, taken, _frequencies(report))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    gain, other = always[rule] - own, always[rule]
+    other = always[rule]
+    gain = other - own
     error = math.sqrt(max(0.0, square - gain * gain) / n)
-    return _benefit(rule[:60], own, other, gain, error, n, _NEGLIGIBLE * abs(other), True)
+    return _benefit(rule[:60], own, other, error, n, in_money=True)
 
 
 def _mean_square(
@@ -290,15 +292,10 @@ def _frequencies(report: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _benefit(
-    rule: str,
-    own: float,
-    other: float,
-    gain: float,
-    error: float,
-    n: int,
-    negligible: float,
-    in_money: bool,
+    rule: str, own: float, other: float, error: float, n: int, *, in_money: bool = False
 ) -> Benefit:
+    gain = other - own if in_money else own - other
+    negligible = _NEGLIGIBLE * (abs(other) if in_money else 1.0 - other)
     reach, decisive = _Z_GAIN * error, max(gain, negligible - gain)
     needed = _rounded(max(1.0, n * ((reach / decisive) ** 2 - 1.0) if decisive > 0.0 else n))
     return Benefit(rule, own, other, in_money, gain - reach, gain + reach, negligible, needed)
@@ -309,11 +306,6 @@ def _rounded(count: float) -> int:
     count = min(count, 1e9)
     unit = float(10 ** max(0, int(math.log10(max(count, 1.0))) - 1))
     return int(math.ceil(count / unit) * unit)
-
-
-def share(value: float) -> str:
-    """Return a share without the leading zero: .757."""
-    return f"{value:.3f}".removeprefix("0")
 
 
 def _window(report: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from online_svm.config import SCORE
 from workers.reading.answers import number
-from workers.reading.evidence import MIN_SCORED, as_object, share
+from workers.reading.evidence import MIN_SCORED, as_object
+from workers.text import share
 
 _Z = 3.29  # two-sided .1 %, as for the verdict
 
@@ -37,9 +38,5 @@ def score_text(report: Mapping[str, Any]) -> str | None:
     )
     return (
         f"as it came {share(right)} right where {share(announced)} was announced, {states}; "
-        f"log loss {_short(losses[0])}, ours {_short(losses[1])}"
+        f"log loss {share(losses[0])}, ours {share(losses[1])}"
     )
-
-
-def _short(loss: float) -> str:
-    return f"{loss:.3f}".removeprefix("0")

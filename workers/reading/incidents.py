@@ -2,8 +2,8 @@
 
 One change of a stream raises several alarms: of classes, of bins, of scores. They are the parts of
 one incident. It begins with an alarm while no other is open, and ends with the first report that
-lists no open alarm. Alarms of comparisons do not affect the guarantee, and belong to no incident.
-Incidents are not stored; they are computed from the streams `alarms` and `met`.
+lists no open alarm. Incidents are not stored; they are computed from the streams `alarms` and
+`met`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -139,10 +139,7 @@ class Incident:
     @property
     def is_broken(self) -> bool:
         """Whether probabilities are off, or labels changed, overall or for a whole class."""
-        return any(
-            part.scope in _WIDE_SCOPES and part.kind in ("calibration", "exchangeability")
-            for part in self.parts
-        )
+        return any(part.scope in _WIDE_SCOPES for part in self.parts)
 
     @property
     def cause(self) -> str:
@@ -171,12 +168,11 @@ class Incident:
 
 def incident_of(alarms: Sequence[Alarm]) -> Incident | None:
     """Return the incident of these open alarms, the oldest first; None without any."""
-    parts = tuple(alarm for alarm in alarms if alarm.kind != "comparison")
-    return Incident(parts[-MAX_PARTS:]) if parts else None
+    return Incident(tuple(alarms)[-MAX_PARTS:]) if alarms else None
 
 
 class ReportedOpenAlarms(NamedTuple):
-    """The alarms that a report lists as open, without comparisons."""
+    """The alarms that a report lists as open."""
 
     entry: bytes  # ID of the report
     n: int  # examples learned
@@ -190,8 +186,7 @@ class ReportedOpenAlarms(NamedTuple):
             n = int(report["n"])
         except (LookupError, TypeError, ValueError, AttributeError):
             return None
-        counted = [alarm for alarm in found if alarm.kind != "comparison"]
-        return cls(entry, n, tuple(sorted(counted, key=lambda alarm: alarm.n)))
+        return cls(entry, n, tuple(sorted(found, key=lambda alarm: alarm.n)))
 
 
 class IncidentEvent(NamedTuple):
@@ -230,7 +225,7 @@ def timeline(
     # At one ID the alarms (0) come before the report (1).
     alarms: Iterator[tuple[Any, ...]] = (
         (parse_id(entry), 0, entry, [one.alarm for one in found])
-        for entry, found in groupby(_without_comparisons(raised), key=lambda one: one.entry)
+        for entry, found in groupby(raised, key=lambda one: one.entry)
     )
     listed = ((parse_id(report.entry), 1, report.entry, report) for report in reports)
     for _, _, entry, found in merge(alarms, listed):
@@ -243,10 +238,6 @@ def timeline(
             continue
         previous, incident = incident, _with_parts(incident, found)
         yield IncidentEvent(_step(previous, incident), entry, incident)
-
-
-def _without_comparisons(raised: Iterable[RaisedAlarm]) -> list[RaisedAlarm]:
-    return [one for one in raised if one.alarm.kind != "comparison"]
 
 
 def _with_parts(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
@@ -321,9 +312,9 @@ def _open_at(reader: FeedReader, upto: bytes, last: ReportedOpenAlarms | None) -
 
 
 def _newest_alarms(reader: FeedReader, upto: bytes, after: bytes = b"-") -> list[RaisedAlarm]:
-    """Return the newest alarms in a range of IDs, the oldest first, without comparisons."""
+    """Return the newest alarms in a range of IDs, the oldest first."""
     found = reader.last_entries(reader.keys.alarms, MAX_PARTS, after, upto)
-    return _without_comparisons(known_alarms((entry[0], message(entry)) for entry in found))
+    return known_alarms((entry[0], message(entry)) for entry in found)
 
 
 def _incident_start(reader: FeedReader, raised: Sequence[RaisedAlarm]) -> int:

@@ -10,10 +10,9 @@ On an earlier Redis the entries are read and counted, up to `MAX_COUNTED`.
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
-from types import MappingProxyType
 from typing import NamedTuple
 
 from workers.broker import commands
@@ -24,9 +23,8 @@ from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID, parse_id
 from workers.feed.state_fields import PENDING, PendingLabels, count, entry_id, gone
-from workers.reading.answers import stored_values
 
-_FIELDS = ("cursor", "seq", "gone", "joined", PENDING)
+_FIELDS = ("cursor", "seq", "gone", PENDING)
 _INITIAL = (b"0-0", b"0", b"- 0-0")  # cursor, seq and gone of a feed that has not begun
 
 MAX_COUNTED = 1000
@@ -45,25 +43,22 @@ class Lag(NamedTuple):
 NO_LAG = Lag(0, False, 0.0)
 
 
-def lag(reader: FeedReader, source: str | None = None) -> Lag:
+def lag(reader: FeedReader) -> Lag:
     """Return the lag of a feed; if no worker has started it, all of its input waits.
 
-    For a combination that has not started, `source` is the feed whose answers are its input.
     StateLost: the position of the feed is damaged, or a key holds another type.
     """
-    measurement = _Measurement(reader, source)
+    measurement = _Measurement(reader)
     measurement.request_input()
     return measurement.lag()
 
 
-def lags(
-    readers: Sequence[FeedReader], sources: Mapping[str, str | None] = MappingProxyType({})
-) -> dict[str, Lag]:
-    """Return the lags of feeds, with two pipelined rounds of commands; `sources` as for `lag`.
+def lags(readers: Sequence[FeedReader]) -> dict[str, Lag]:
+    """Return the lags of feeds, with two pipelined rounds of commands.
 
     A feed with a damaged position, or with a key of another type, is left out.
     """
-    measurements = [_Measurement(reader, sources.get(reader.keys.feed)) for reader in readers]
+    measurements = [_Measurement(reader) for reader in readers]
     requested = []
     for measurement in measurements:
         with suppress(StateLost):
@@ -83,8 +78,8 @@ class _Measurement:
     many feeds are sent before a reply is read.
     """
 
-    def __init__(self, reader: FeedReader, source: str | None = None) -> None:
-        self.feed, self._reader, self._source = reader.keys.feed, reader, source
+    def __init__(self, reader: FeedReader) -> None:
+        self.feed, self._reader = reader.keys.feed, reader
         self._stored = reader.request(*commands.fields(reader.keys.state, *_FIELDS))
         self._type = reader.request(*commands.key_type(reader.keys.input))
         self._info: PendingReply | None = None
@@ -95,20 +90,14 @@ class _Measurement:
         reader, stored = self._reader, self._reader.reply(self._stored)
         has_stream = reader.reply(self._type) == b"stream"
         self._cursor, self._seq, gone_before = _position(stored[:3], reader.keys)
-        self._labels = _labels(stored[4], reader.keys)
+        self._labels = _labels(stored[3], reader.keys)
         number = re.match(rb"\d+", gone_before)
         self._gone_before = None if number is None else int(number[0])
-        if stored[3] is not None and self._source is None:
-            feeds = stored_values(reader).get("join", {}).get("feeds")
-            self._source = feeds[0] if feeds else None
-        self._stream = reader.keys.input
-        if self._source is not None:
-            self._stream = FeedKeys(self._source).out
-        elif has_stream:
-            self._info = reader.request(*commands.stream_info(self._stream))
+        if has_stream:
+            self._info = reader.request(*commands.stream_info(reader.keys.input))
         if self._cursor != LAST_ID:  # nothing can follow it, and Redis refuses the range
             after = commands.after(self._cursor)
-            self._oldest = reader.request(*commands.entries(self._stream, after, count=1))
+            self._oldest = reader.request(*commands.entries(reader.keys.input, after, count=1))
 
     def lag(self) -> Lag:
         """Read the replies, and return the lag."""
@@ -130,15 +119,12 @@ class _Measurement:
             return None
 
     def _entries(self, info: StreamInfo | None) -> tuple[int, bool]:
-        if self._source is not None:
-            answered = self._reader.call(*commands.field(FeedKeys(self._source).state, "seq"))
-            return int(answered or 0) - self._seq, False
         if info is not None:
             if info.first is not None and parse_id(info.first[0]) > parse_id(self._cursor):
                 return info.length, False
             if info.added is not None and self._gone_before is not None:
                 return min(info.added - self._gone_before - self._seq, info.length), False
-        return backlog(self._reader, self._stream, self._cursor)[:2]
+        return backlog(self._reader, self._reader.keys.input, self._cursor)[:2]
 
 
 def _labels(stored: bytes | None, keys: FeedKeys) -> PendingLabels | None:

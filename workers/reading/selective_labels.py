@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workers.reading.answers import is_prediction, number
+from workers.reading.evidence import as_object
 
 MAX_COMPARED_ANSWERS = 400
 """Newest entries of `out` whose answers are compared."""
@@ -47,23 +48,19 @@ def selective_labels(report: Mapping[str, Any], read: Callable[[], Sequence[Any]
 
 
 def _lacks_labels(report: Mapping[str, Any]) -> bool:
-    counts = _object(_object(report.get("labels")).get("counts"))
+    counts = as_object(as_object(report.get("labels")).get("counts"))
     given_up = number(counts.get("censored")) + number(counts.get("dropped"))
     return given_up >= max(_MIN_ANSWERS, _MIN_GIVEN_UP * (given_up + number(report.get("n"))))
 
 
 def _by_action(report: Mapping[str, Any]) -> dict[str, float]:
     """Return the scored examples by the action in their answer, since the feed began."""
-    taken = _object(_object(report.get("costs")).get("taken"))
+    taken = as_object(as_object(report.get("costs")).get("taken"))
     return {action: count for action, each in taken.items() if (count := number(each)) >= 0}
 
 
 def _by_label(report: Mapping[str, Any]) -> dict[str, float]:
     """Return the examples of the window by the label in their answer."""
-    classes = _object(report.get("windowed")).get("classes")
+    classes = as_object(report.get("windowed")).get("classes")
     found = [each for each in classes or () if isinstance(each, dict)]
     return {str(each.get("label")): max(0.0, number(each.get("predicted"))) for each in found}
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

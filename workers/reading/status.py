@@ -16,6 +16,7 @@ from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, StateLost, WrongKeyType
 from workers.feed.pinned_config import check_supported, stored_groups
+from workers.feed.position import parse_id
 from workers.feed.state import FeedState, Publication
 from workers.feed.state_fields import count
 from workers.reading.answers import (
@@ -34,10 +35,9 @@ from workers.reading.usage import (
     NO_MEMORY,
     ConsumerGroup,
     MemoryUse,
-    ScorerStatus,
+    PublishedStatus,
     consumer_groups,
     memory_use,
-    scorer_status,
 )
 
 _LIFECYCLE = ("began", "stopped", "failed", "input_ended")
@@ -80,13 +80,14 @@ class FeedStatus:
     met: int = 0
     alarms: int = 0
     dlq: int = 0
+    kinds: Sequence[Mapping[str, Any]] = ()  # features in another kind than was learned
     writer: str | None = None  # the last worker that wrote to the feed
     digest: str = bytes(32).hex()  # of all answers so far
     snapshots: tuple[int, ...] = ()  # examples learned at each snapshot, the newest first
     open_alarms: tuple[Alarm, ...] = ()  # the oldest first
     selective_labels: str = ""  # see `selective_labels`
-    scoring: ScorerStatus | None = None  # None without scorers
-    consumers: tuple[ConsumerGroup, ...] = ()  # readers of the answers, such as an archive
+    published: PublishedStatus | None = None  # None if no state is published
+    consumers: tuple[ConsumerGroup, ...] = ()  # readers of the answers, such as a recording
     stored: MemoryUse = NO_MEMORY
 
     @property
@@ -122,10 +123,12 @@ class FeedStatus:
     @property
     def label_seconds(self) -> float | None:
         """Seconds since the last label, or since the oldest unlabelled answer if that is later."""
+        labels = self.lag.labels
         if self.label_at is None:
             return None
-        since = None if self.lag.labels is None else self.lag.labels.since
-        return max(0.0, self.now - max(self.label_at, since or 0.0) / 1000)
+        answered_at = parse_id(self.answered)[0] if self.answered else 0
+        oldest_at = answered_at - 1000 * (0.0 if labels is None else labels.seconds)
+        return max(0.0, self.now - max(self.label_at, oldest_at) / 1000)
 
     @property
     def lifecycle(self) -> Event | None:
@@ -146,7 +149,7 @@ class FeedStatus:
 def read_status(reader: FeedReader) -> FeedStatus:
     """Return all fields of a feed's status.
 
-    NoSuchFeed: the feed does not exist. BadConfiguration: its semantics are no longer supported.
+    NoSuchFeed: the feed does not exist. BadConfiguration: an earlier version began it.
     """
     require(reader)
     keys, state = reader.keys, reader.state()
@@ -169,7 +172,7 @@ def read_status(reader: FeedReader) -> FeedStatus:
             status.report or {},
             lambda: [each for _, each in _newest_payloads(reader, keys.out, MAX_COMPARED_ANSWERS)],
         ),
-        scoring=scorer_status(reader, status.n, published),
+        published=None if published is None else PublishedStatus.of(reader, status.n, published),
         consumers=tuple(consumer_groups(reader)),
         stored=memory_use(reader, state, published),
     )
@@ -215,16 +218,13 @@ def with_outputs(
     return replace(status, events=tuple(events))
 
 
-def read_many(
-    readers: Sequence[FeedReader], sources: Mapping[str, str | None], in_detail: bool
-) -> dict[str, FeedStatus]:
+def read_many(readers: Sequence[FeedReader], in_detail: bool) -> dict[str, FeedStatus]:
     """Return the lag of each feed, for the metrics of a worker; damaged feeds are left out.
 
     `in_detail` adds counters, settings, the newest report, the newest answer, and the open alarms
-    as an incident, without those that closed; if these cannot be read, `now` stays 0. `sources` as
-    for `lag.lags`.
+    as an incident, without those that closed; if these cannot be read, `now` stays 0.
     """
-    measured = lags(readers, sources)
+    measured = lags(readers)
     found = {feed: FeedStatus(feed=feed, lag=each) for feed, each in measured.items()}
     for reader in readers if in_detail else ():
         feed = reader.keys.feed
@@ -243,9 +243,9 @@ def read_many(
     return found
 
 
-def check_readable(reader: FeedReader, source: str | None = None) -> None:
+def check_readable(reader: FeedReader) -> None:
     """Raise WorkerError if the counters or the lag of a feed cannot be read."""
-    lag(reader, source)
+    lag(reader)
     _with_counters(reader, FeedStatus(feed=reader.keys.feed))
 
 
@@ -287,6 +287,7 @@ def _of_state(feed: str, state: FeedState | None) -> FeedStatus:
         n=position.n,
         cursor=position.cursor.decode(),
         digest=position.digest.hex(),
+        kinds=state.kinds,
         writer=state.writer,
         snapshots=tuple(pointer.n for pointer in state.snapshots),
     )

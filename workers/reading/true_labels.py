@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from workers.broker.streams import pairs_of
-from workers.feed.keys import FeedKeys
 from workers.feed.pinned_config import Groups
 from workers.feed.position import parse_id, previous_id
 from workers.reading.answers import answer, message, stored_values
 
 if TYPE_CHECKING:
-    from workers.broker.store import Store
+    from workers.broker.feed_reader import FeedReader
     from workers.broker.streams import Entry
 
 Features = list[Any] | dict[str, Any]
@@ -42,17 +41,15 @@ class Truth:
 class TrueLabels:
     """Reads the true labels of a feed's answers, page by page, while the input is kept.
 
-    The answers of a combination have the entry IDs of its first source, whose input has the labels.
     `with_late` adds delayed labels: it first reads all kept answers for them.
     """
 
     def __init__(
-        self, store: "Store", with_features: bool = False, with_late: bool = False
+        self, store: "FeedReader", with_features: bool = False, with_late: bool = False
     ) -> None:
         self._store, self.with_features, self._with_late = store, with_features, with_late
         self._late: dict[str, str] = {}
         self._begun = False
-        self._input = store.keys.input
         self._spelled: Callable[[str], str | None] = _as_sent
 
     def of(
@@ -79,17 +76,14 @@ class TrueLabels:
             yield self._truth(sent[1], parsed) if sent is not None and is_kept else Truth()
 
     def _begin(self) -> None:
-        """Find the input that has the labels, and how this feed spells labels."""
+        """Find how this feed spells labels, and its delayed labels."""
         settings = stored_values(self._store)
-        combined = settings.get("join", {}).get("feeds")
-        if combined:
-            self._input = FeedKeys(combined[0]).input
         self._spelled, self._begun = _spelling(settings), True
         if self._with_late and settings.get("predictor", {}).get("horizon"):
             self._late = _late_labels(self._store)
 
     def _inputs(self, first: bytes, last: bytes) -> "Iterator[Entry]":
-        for page in self._store.pages(self._input, previous_id(first), last):
+        for page in self._store.pages(self._store.keys.input, previous_id(first), last):
             yield from page
 
     def _truth(self, flat: Sequence[bytes], message: Any) -> Truth:
@@ -112,7 +106,7 @@ def is_right(answer: dict[str, Any], label: str | None) -> bool | None:
     return None if label is None or predicted is None else predicted == label
 
 
-def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], str]]":
+def labelled_answers(store: "FeedReader") -> "Iterator[tuple[Entry, dict[str, Any], str]]":
     """Yield each kept prediction with a known label: its entry, its parsed payload, the label.
 
     StateLost: an entry of the output stream is no answer.
@@ -126,7 +120,7 @@ def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], s
                 yield entry, parsed, truth.label
 
 
-def _late_labels(store: "Store") -> dict[str, str]:
+def _late_labels(store: "FeedReader") -> dict[str, str]:
     """Return the newest delayed label of each id, from the answers to label entries."""
     found = {}
     for page in store.pages(store.keys.out, b"0-0"):

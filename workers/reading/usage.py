@@ -1,12 +1,11 @@
-"""Usage of a feed in Redis: consumer groups of its answers, scorers of its requests, memory."""
+"""Usage of a feed in Redis: consumer groups of its answers, its published state, memory."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from workers.broker.feed_reader import FeedReader
 from workers.errors import AccessDenied
-from workers.feed.keys import SCORERS
 from workers.feed.retention import NAMES, Retention
 from workers.feed.state import FeedState, Publication
 from workers.reading.lag import backlog
@@ -29,8 +28,8 @@ def permitted(command: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T |
 class ConsumerGroup:
     """A consumer group of `out`."""
 
-    name: str  # by default `archive` for `online-svm export --to`
-    upto: str  # ID of the last entry delivered to it; an archive has all up to it on disk
+    name: str  # by default `downstream` for `online-svm backup --follow`
+    upto: str  # ID of the last entry delivered to it; a recording has all up to it on disk
     pending: int  # entries delivered to it but not acknowledged
     behind: int  # entries after `upto`
     behind_is_at_least: bool  # whether `behind` is a lower bound: counting stopped
@@ -53,34 +52,18 @@ def consumer_groups(reader: FeedReader) -> list[ConsumerGroup]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScorerStatus:
-    """The newest published state and the requests of a feed; None where it cannot be read."""
+class PublishedStatus:
+    """The newest published state of a feed."""
 
-    n: int | None  # examples learned in the published state; None if none is published
-    size: int | None  # bytes of the published state
-    behind: int | None  # examples learned since it was published
-    age: float | None  # seconds since it was published, by the clock of Redis
-    scorers: int | None  # consumers of the group, with scorers killed less than an hour ago
-    waiting: int  # requests without an answer
-    pending: int | None  # of these, those that a scorer has taken
+    n: int  # examples learned in the state
+    size: int  # bytes
+    behind: int  # examples learned since it was published
+    age: float | None  # seconds since then, by the clock of Redis; None where it cannot be read
 
-
-def scorer_status(reader: FeedReader, n: int, published: Publication | None) -> ScorerStatus | None:
-    """Return the scoring of a feed with `n` examples learned; None without state and requests."""
-    requests = reader.keys.requests
-    has_requests = permitted(reader.key_type, requests) == "stream"
-    if published is None and not has_requests:
-        return None
-    group = permitted(reader.group(requests, SCORERS).info) if has_requests else None
-    return ScorerStatus(
-        n=None if published is None else published.n,
-        size=None if published is None else published.size,
-        behind=None if published is None else n - published.n,
-        age=None if published is None else _age(reader, published),
-        scorers=None if group is None else group.consumers,
-        waiting=reader.length(requests) if has_requests else 0,
-        pending=None if group is None else group.pending,
-    )
+    @classmethod
+    def of(cls, reader: FeedReader, n: int, found: Publication) -> Self:
+        """Return the status of a published state of a feed with `n` examples learned."""
+        return cls(found.n, found.size, n - found.n, _age(reader, found))
 
 
 def _age(reader: FeedReader, published: Publication) -> float | None:

@@ -28,11 +28,10 @@ from workers.reading.evidence import (
     benefit,
     deviation,
     precision,
-    share,
 )
 from workers.reading.incidents import Incident
 from workers.reading.status import FeedStatus
-from workers.text import counted
+from workers.text import counted, share
 
 Level = Literal["bad", "care", "wait", "well"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -51,8 +50,8 @@ _TEXT_LENGTH = 300  # characters shown of a text that another program may have w
 _PRINTED = (
     "feed", "verdict", "incident", "seq", "n", "waiting", "waiting_is_at_least", "waiting_seconds",
     "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch", "writer",
-    "holder", "digest", "snapshots", "validity", "open_alarms", "scoring", "consumers", "stored",
-    "selective_labels",
+    "holder", "digest", "snapshots", "validity", "open_alarms", "published", "consumers", "stored",
+    "selective_labels", "kinds",
 )  # fmt: skip
 
 

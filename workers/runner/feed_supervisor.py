@@ -88,7 +88,7 @@ class FeedSupervisor:
         self.is_full = len(new) > room
         for feed in new[:room]:
             opening = self.feed_factory(feed, self.context.redis)
-            telemetry = self.watch.on_feed_added(feed, opening.settings, opening.source)
+            telemetry = self.watch.on_feed_added(feed, opening.settings)
             self.loop.add(FeedTask(feed, opening, self.context, telemetry))
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Literal
 
 from online_svm.errors import OnlineSVMError
 from workers.broker.leases import FeedLease
@@ -13,8 +13,8 @@ from workers.log import Logger
 from workers.runner.opening import FeedOpening, WorkerContext
 from workers.runner.redis_context import SLICE_ENTRIES
 from workers.session.answer import Outcome
-from workers.session.feed_session import FeedSession
 from workers.session.flow_control import CHECK_SECONDS
+from workers.session.session import Session
 from workers.session.snapshots import at_stop
 from workers.session.telemetry import Telemetry
 
@@ -69,7 +69,7 @@ class FeedTask:
         self.error: Exception | None = None
         self.retry_at = self.blocked_until = 0.0
         self.lease: FeedLease | None = None
-        self.session: FeedSession[Any] | None = None
+        self.session: Session | None = None
         self.covered: set[EntrySink] = set()  # of the blocked reads for this feed
         self._idle_cursor = b""  # the cursor at the last call of `idle`
         self._opened = ExitStack()
@@ -241,7 +241,7 @@ class FeedTask:
         self._telemetry.fails(self.reason)
 
     @property
-    def _running(self) -> FeedSession[Any]:
+    def _running(self) -> Session:
         assert self.session is not None
         return self.session
 
@@ -300,7 +300,7 @@ class FeedTask:
             self._slice_entries = len(entries)
             self._answer(lambda: session.answer(entries))
 
-    def _may_start_early(self, session: FeedSession[Any]) -> bool:
+    def _may_start_early(self, session: Session) -> bool:
         is_blocked = self.blocked_until > time.monotonic()
         return session.may_start_early and not is_blocked and not self._context.replays.is_exceeded
 

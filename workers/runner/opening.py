@@ -1,13 +1,10 @@
-"""Opening of a feed: the checks before it is answered, and the creation of its session.
-
-A feed has its own input (`StreamOpening`), or its input is a join (`combination`).
-"""
+"""Opening of a feed: the checks before it is answered, and the creation of its session."""
 
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from workers.broker.commit_script import RetainedOutputs
 from workers.broker.large_replies import SnapshotReader
@@ -29,7 +26,7 @@ from workers.stop import Stop
 if TYPE_CHECKING:
     from workers.refit.refitter import PooledRefitter
     from workers.session.answer import Outcome
-    from workers.session.feed_session import FeedSession
+    from workers.session.session import Session
 
 
 log = Logger("online_svm.worker")
@@ -94,37 +91,8 @@ class WorkerContext:
         return self.redis.stop
 
 
-class FeedOpening(Protocol):
-    """How one feed is checked and taken over."""
-
-    settings: WorkerSettings  # as given; see `effective_settings`
-    source: str | None  # of a combination: its first source, which determines the order of answers
-    store: Store
-
-    def check(self) -> bool:
-        """Raise WorkerError unless the feed can be answered; return whether it needs refits now."""
-
-    def session(
-        self,
-        context: WorkerContext,
-        lease: FeedLease | None,
-        observe: "Callable[[Outcome], None]",
-        telemetry: Telemetry,
-        opened: ExitStack,
-    ) -> "Generator[None, None, FeedSession[Any]]":
-        """Check the feed, whose lease is held, and create its session, in steps.
-
-        `opened` closes the resources of the session.
-        """
-
-
-FeedFactory = Callable[[str, RedisContext], FeedOpening]  # returns the opening of a feed
-
-
-class StreamOpening:
-    """The opening of a feed with its own input."""
-
-    source: str | None = None
+class FeedOpening:
+    """How one feed is checked and taken over; `settings` as given, see `effective_settings`."""
 
     def __init__(self, feed: str, settings: WorkerSettings, redis: RedisContext) -> None:
         self._feed, self.settings, self._redis = feed, settings, redis
@@ -133,7 +101,7 @@ class StreamOpening:
         )
 
     def check(self) -> bool:
-        """Check whether the feed can be answered; see `FeedOpening`."""
+        """Raise WorkerError unless the feed can be answered; return whether it needs refits now."""
         result, _ = self._check()
         return result.is_behind and not is_held(self.store.lease_value())
 
@@ -144,8 +112,11 @@ class StreamOpening:
         observe: "Callable[[Outcome], None]",
         telemetry: Telemetry,
         opened: ExitStack,
-    ) -> "Generator[None, None, FeedSession[Any]]":
-        """Check the feed and create its session; see `FeedOpening`."""
+    ) -> "Generator[None, None, Session]":
+        """Check the feed, whose lease is held, and create its session, in steps.
+
+        `opened` closes the resources of the session.
+        """
         from workers.session.flow_control import Pace
         from workers.session.recovery import Recovery
         from workers.session.session import assemble
@@ -183,3 +154,6 @@ class StreamOpening:
         result = preflight.check(self.store, effective.pinned, found, is_take_over=True)
         redis.check_rights(self._feed, effective.settings)
         return result, effective
+
+
+FeedFactory = Callable[[str, RedisContext], FeedOpening]  # returns the opening of a feed

@@ -19,8 +19,7 @@ from workers.feed.stored_settings import effective_settings
 from workers.log import Logger
 from workers.runner.outages import FAIL_FAST_SECONDS, REPLY_SECONDS
 from workers.session.known_feeds import KnownFeeds
-from workers.session.preflight import commands_of
-from workers.session.server_checks import check_server, durability
+from workers.session.preflight import check_server, commands_of, durability
 from workers.stop import Stop
 
 log = Logger("online_svm.worker")
@@ -99,16 +98,15 @@ class RedisContext:
             self.checks.check(commands_of(self.url, FeedKeys(feed), settings))
             self.permitted.add(feed)
 
-    def retry_forever(self, is_one_feed: bool = False) -> None:
+    def retry_forever(self) -> None:
         """Retry, from now on, until Redis answers.
 
-        On a cluster with several feeds, commands to a silent node fail at once instead: its feeds
-        are parked, and feeds of other nodes continue.
+        On a cluster, commands to a silent node fail at once instead: its feeds are parked, and
+        feeds of other nodes continue.
         """
-        fails_fast = self.is_cluster and not is_one_feed
         for connection in (self.commands, self.reads):
-            connection.retry_timeout = 0.0 if fails_fast else None
-            connection.fail_fast_for = FAIL_FAST_SECONDS if fails_fast else 0.0
+            connection.retry_timeout = 0.0 if self.is_cluster else None
+            connection.fail_fast_for = FAIL_FAST_SECONDS if self.is_cluster else 0.0
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""Choose the feeds that a process serves: first those with state, then with input, then the rest.
+"""Choose the feeds that a process serves: those given by name, then those with state, with input.
 
 Producers can write anything to the list of feeds. So a poll reads a bounded part of it, checks each
-name, and keeps a bounded number of selected names of each rank: invalid names displace no feed. A
-long list takes several polls. Until all of it is read, only feeds with state are served.
+name, and keeps a bounded number of selected names of each rank. A listed feed that has neither
+state nor input is not served: invalid and empty names displace no feed. A long list takes several
+polls. Until all of it is read, only feeds with state are served.
 
 A client that only appends to a stream does not list its feed. Such feeds are found by their input:
 each poll continues a SCAN of every primary by a bounded number of keys.
@@ -38,7 +39,7 @@ _PAGE = Script.load("registry_page")
 _SCAN = Script.load("input_page")
 _RANK = Script.load("rank_feeds")
 
-_STATE, _INPUT, _NOTHING = range(3)
+_STATE, _INPUT, _NOTHING = range(3)  # what the script `rank_feeds` returns
 
 
 class RegistryWatch:
@@ -66,7 +67,7 @@ class RegistryWatch:
         self._max_names, self._known, self._feeds_per_call = max_names, known, feeds_per_call
         self._cursor, self._is_complete = b"0", False
         self._inputs: InputScan | None = InputScan(connection) if selection.patterns else None
-        self._ranked: tuple[set[str], set[str], set[str]] = (set(), set(), set())
+        self._ranked: tuple[set[str], set[str]] = (set(), set())  # with state, and with input
         self._warned: set[str] = set()
 
     def poll(self) -> list[str]:
@@ -82,7 +83,7 @@ class RegistryWatch:
         listed = [name for rank in ranks for name in sorted(rank) if self._selection.selects(name)]
         if self._selection.patterns and self._is_complete and not (listed or names):
             self._warn(
-                "no feed is answered yet: none that is listed, or has input, matches",
+                "no feed is answered yet: none that has input, or was answered before, matches",
                 patterns=" ".join(self._selection.patterns),
             )
         return list(dict.fromkeys(names + listed))
@@ -111,8 +112,8 @@ class RegistryWatch:
         except AccessDenied:
             self.close()
             self._warn(
-                "this user may not run SCAN: a feed that nobody listed is not found; list it once: "
-                "SADD osvm:feeds FEED"
+                "this user may not run SCAN: a feed that nobody listed is not found; list it "
+                "once: SADD osvm:feeds FEED"
             )
             return []
 
@@ -155,11 +156,13 @@ class RegistryWatch:
                 self._record(name, rank)
 
     def _record(self, name: str, rank: int) -> None:
-        """Keep a name under its rank if there is room."""
+        """Keep the name of a feed with state or input, under its rank, if there is room."""
         if rank == _STATE:
             self._known.add(name)
         for kept in self._ranked:
             kept.discard(name)
+        if rank == _NOTHING:
+            return
         if len(self._ranked[rank]) < self._max_names:
             self._ranked[rank].add(name)
         else:

@@ -8,7 +8,6 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from workers.broker import permissions
@@ -20,7 +19,7 @@ from workers.monitor.watch import WorkerWatch
 from workers.python_process import importing
 from workers.refit import process as refit_process
 from workers.refit.process import Child
-from workers.runner.opening import FeedFactory, StreamOpening
+from workers.runner.opening import FeedFactory, FeedOpening
 from workers.runner.redis_context import RedisContext, redis_context
 from workers.session.known_feeds import KnownFeeds
 from workers.stop import Stop
@@ -40,7 +39,7 @@ SettingsOf = Callable[[str], WorkerSettings]
 class Worker:
     """A process that answers the selected feeds until the stop is requested.
 
-    Feeds that are listed, or have input, are served as they appear. A feed that is no longer
+    Feeds with a state or with input are served as they appear. A feed that is no longer
     selected gets a snapshot and is dropped. A setting that is not given has the value stored by the
     feed; see `stored_settings.effective_settings`.
     """
@@ -56,7 +55,6 @@ class Worker:
     poll_seconds: float = POLL_SECONDS
     pool: "RefitPool | None" = None  # shared with other workers; by default its own
     known: KnownFeeds | None = None  # must not start anew; default: seen by this process
-    feed_factory: FeedFactory | None = None  # by default for feeds with their own input
 
     def run(self) -> None:
         """Answer the feeds; then take snapshots.
@@ -74,36 +72,32 @@ class Worker:
                 "give --max-feeds more, or name fewer"
             )
         watch = self.watch or WorkerWatch()
-        feed_factory = self.feed_factory or self._open_stream
         with ExitStack() as opened:
             known = self.known or KnownFeeds(self.url)
             redis = opened.enter_context(redis_context(settings, self.url, self.stop, known))
             watch.connects((redis.commands, redis.reads), settings.lease)
             if selection.patterns:
                 redis.checks.check(permissions.of_patterns())
-            is_urgent = _check_named(selection, feed_factory, redis)
-            # Only a combination has a factory: one feed, which reads several nodes.
-            redis.retry_forever(is_one_feed=self.feed_factory is not None)
+            is_urgent = _check_named(selection, self._open, redis)
+            redis.retry_forever()
             child = opened.enter_context(_started_early(is_urgent and self.pool is None))
             # Imported here: errors of the server or a feed are reported without this delay, and a
             # standby is ready before it gets the lease.
             with importing():
                 from workers.runner.feed_supervisor import feed_supervisor, worker_context
 
-                if self.feed_factory is None:
-                    import_module("workers.session.session")
             writer = self.name or platform.node() or "worker"
             context = opened.enter_context(
                 worker_context(redis, settings, writer, self.observe, self.pool, child)
             )
             supervisor = opened.enter_context(
-                feed_supervisor(selection, settings, feed_factory, context, watch)
+                feed_supervisor(selection, settings, self._open, context, watch)
             )
             supervisor.serve(self.poll_seconds)
 
-    def _open_stream(self, feed: str, redis: RedisContext) -> StreamOpening:
+    def _open(self, feed: str, redis: RedisContext) -> FeedOpening:
         settings = self.settings if self.settings_of is None else self.settings_of(feed)
-        return StreamOpening(feed, settings, redis)
+        return FeedOpening(feed, settings, redis)
 
 
 def _check_named(selection: Selection, feed_factory: FeedFactory, redis: RedisContext) -> bool:

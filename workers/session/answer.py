@@ -18,16 +18,15 @@ from workers.feed.position import ALARMS, MET, OUT, Position, chain
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import HEAD_BYTES, RejectedEntry
 from workers.message import entry_decode
-from workers.message.compact_encode import encode_answers
 from workers.message.decode import Decoded, decode
 from workers.message.encode import (
     dumps,
     encode_alarms,
+    encode_block,
     encode_duplicate,
     encode_label,
     encode_rejected,
     encode_report,
-    rejection,
 )
 from workers.message.entry_decode import EntryFields
 from workers.message.trace import traced
@@ -46,6 +45,7 @@ class Outcome:
     dlq: list[RejectedEntry]
     reports: list[ValidityReport]  # the reports of `met`, for progress lines
     traces: dict[int, str] = field(default_factory=dict)  # trace contexts by index in the batch
+    answered_ids: dict[str, bytes] = field(default_factory=dict)  # see `RecentIds.changes`
 
 
 def process(
@@ -76,11 +76,10 @@ def processing(
     """
     decoded, result = yield from answering(predictor, limits, before.seq, entries, recent)
     rejected = sorted((decoded.rejected | result.rejected).items())
-    semantics = predictor.config.semantics
-    out = _other_payloads(decoded, result, before, rejected, semantics)
+    out = _other_payloads(decoded, result, before, rejected)
     for rows, block in result.answers:
         seqs, sent = [before.seq + i for i in rows], [decoded.ids[i] for i in rows]
-        payloads = encode_answers(block, seqs, sent, limits.payload)
+        payloads = encode_block(block, seqs, sent)
         for i, payload in zip(rows, payloads, strict=True):
             out[i] = payload
     for i, trace in decoded.traces.items():
@@ -89,14 +88,17 @@ def processing(
     raised: dict[int, list[Alarm]] = {}
     for index, alarm in result.alarms:
         raised.setdefault(index, []).append(alarm)
-    dead_letters = [_dead_letter_of(entries[i], error, semantics) for i, error in rejected]
+    dead_letters = [_dead_letter_of(entries[i], error) for i, error in rejected]
     ids = [entry[0] for entry in entries]
     met = [(ids[i], encode_report(report, before.seq + i)) for i, report in reports.items()]
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
     digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
     after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
     told = list(reports.values())
-    return Outcome(before, after, ids, out, met, alarms, dead_letters, told, decoded.traces)
+    changes = {} if recent is None else recent.changes()
+    return Outcome(
+        before, after, ids, out, met, alarms, dead_letters, told, decoded.traces, changes
+    )
 
 
 class AnsweredBatch(NamedTuple):
@@ -116,6 +118,8 @@ def answering(
     """Decode, answer and learn a batch that `seq` entries precede."""
     decoded = decode(entries, predictor.schema, limits)
     batch = decoded.batch(entries, seq)
+    if recent is not None:
+        recent.begin(seq, [entry[0] for entry in entries])
     result = yield from predictor.processing(batch, recent, limits.max_classes)
     return AnsweredBatch(decoded, result)
 
@@ -125,7 +129,6 @@ def _other_payloads(
     result: BatchResult,
     before: Position,
     rejected: Sequence[tuple[int, InvalidExample]],
-    semantics: int,
 ) -> list[bytes]:
     """Return the payloads of labels, rejected and duplicate entries; b"" for other entries."""
     out, seq, n = [b""] * len(decoded.ids), before.seq, result.learned_before
@@ -134,29 +137,19 @@ def _other_payloads(
     for i, (label, done) in result.taken.items():
         out[i] = encode_label(seq + i, n(i), decoded.ids[i], *label, done)
     for i, error in rejected:
-        out[i] = encode_rejected(error, seq + i, n(i), decoded.ids[i], semantics)
+        out[i] = encode_rejected(error, seq + i, n(i), decoded.ids[i])
     return out
 
 
-def _dead_letter_of(
-    entry: tuple[bytes, EntryFields], error: InvalidExample, semantics: int
-) -> RejectedEntry:
+def _dead_letter_of(entry: tuple[bytes, EntryFields], error: InvalidExample) -> RejectedEntry:
     head = b""
     for name, value in entry_decode.pairs(entry[1]):
         head += name[:HEAD_BYTES] + b"=" + value[:HEAD_BYTES] + b"\n"
         if len(head) >= HEAD_BYTES:
             break
     size = entry_decode.size(entry[1])
-    return dead_letter(entry[0], error, size, head[:HEAD_BYTES], semantics)
-
-
-def dead_letter(
-    id: bytes, error: InvalidExample, size: int, head: bytes, semantics: int
-) -> RejectedEntry:
-    """Return the dead letter of an entry that could not be used."""
-    name, why = rejection(error, semantics)
-    text = why if isinstance(why, str) else dumps(why).decode()
-    return RejectedEntry(id, error.code, name, text, size, head)
+    about = dumps(error.about).decode()
+    return RejectedEntry(entry[0], error.code, about, size, head[:HEAD_BYTES])
 
 
 def _links(

@@ -100,7 +100,7 @@ POLL_SECONDS = 1.0
 
 
 class SnapshotRequest:
-    """A backup's request for a snapshot; see `admin.backup`."""
+    """A backup's request for a snapshot; see `recording.backup`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

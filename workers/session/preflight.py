@@ -1,19 +1,33 @@
-"""Read-only checks before the first write: permissions, keys, configuration, ends, snapshots."""
+"""Read-only checks before the first write: server, permissions, keys, configuration, snapshots.
+
+Redis 7.0 to 8.4 reads its append-only file as the user `default`, and checks the permissions of
+that user for commands between MULTI and EXEC, which include all writes of scripts. If `default`
+lacks permissions, a restart skips the commits of every feed and reads everything else.
+"""
 
 from dataclasses import dataclass
 
 from workers.broker import permissions
+from workers.broker.client import needs_cluster_url
 from workers.broker.commit_script import lost, may_be_in_file
 from workers.broker.connection import Connection
+from workers.broker.feed_reader import FeedReader
+from workers.broker.permissions import of_commit
 from workers.broker.store import Store
+from workers.config.redis_url import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.errors import (
     InvalidStoredSnapshot,
     OutputAhead,
-    SnapshotsLost,
+    RedisUnsuitable,
     StateAhead,
     StateLost,
+    Stopped,
+    Unavailable,
+    WorkerError,
     WrongKeyType,
+    way_back,
+    without_snapshots,
 )
 from workers.feed.keys import FeedKeys
 from workers.feed.pinned_config import check_config, pinned_config
@@ -23,8 +37,99 @@ from workers.feed.state import FeedState, PinnedConfig, Pointer
 from workers.feed.stored_settings import effective_settings
 from workers.session import snapshots
 from workers.session.known_feeds import KnownFeeds
-from workers.session.server_checks import check_server, durability, name_of
 from workers.stop import Stop
+
+OLDEST_REDIS = (6, 2)  # 6.2 introduced exclusive ranges and XTRIM MINID, which the commit needs
+
+_FIRST_AFFECTED = (7, 0)
+_FIXED_REDIS = (8, 6)
+_FIXED_VALKEY = (9, 1, 2)
+"""Valkey 8.0.11 and 8.1.10 are fixed as well; there, the warning is superfluous but harmless."""
+
+NO_FILE = "Redis keeps no append-only file: what it loses in a crash is lost (appendonly yes)"
+
+_SEE = "see deploy/redis/README.md, 'A restart'"
+
+SKIPS = (
+    "at its next restart this Redis will skip what feeds committed since the last rewrite of its "
+    "append-only file: its user `default` may not run {}. Before that, give it its rights and "
+    "leave it off: ACL SETUSER default off resetpass allkeys allchannels +@all, and the same in "
+    f"the users' file; {_SEE}"
+)
+
+UNSEEN = (
+    "a restart of this Redis may skip what feeds committed: whether its user `default` has the "
+    f"rights that reading the append-only file takes cannot be seen without +acl|dryrun; {_SEE}"
+)
+
+
+def name_of(server: dict[str, str]) -> str:
+    """Return name and version of a server by its INFO; Valkey also states a version of Redis.
+
+    >>> name_of({"redis_version": "7.2.4", "valkey_version": "9.1.2"})
+    'Valkey 9.1.2'
+    """
+    valkey = server.get("valkey_version")
+    return f"Valkey {valkey}" if valkey else f"Redis {server.get('redis_version', '0.0')}"
+
+
+def check_server(server: dict[str, str], url: str) -> None:
+    """Raise RedisUnsuitable for a server that is too old, or would evict streams.
+
+    Also if the server is part of a cluster, but the URL is for a single server.
+    """
+    version = server.get("redis_version", "0.0")
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
+        wanted = ".".join(map(str, OLDEST_REDIS))
+        raise RedisUnsuitable(f"{name_of(server)} is too old: Redis {wanted} or newer is needed")
+    if server.get("cluster_enabled") == "1" and kind_of(url) != CLUSTER:
+        raise needs_cluster_url(url)
+    policy = server.get("maxmemory_policy", "noeviction")
+    # A volatile-* policy evicts only keys that expire anyway.
+    if policy.startswith("allkeys"):
+        raise RedisUnsuitable(
+            f"Redis may evict streams and snapshots (maxmemory-policy {policy}): "
+            "set maxmemory-policy noeviction"
+        )
+
+
+def durability(reader: FeedReader, server: dict[str, str]) -> tuple[str, ...]:
+    """Return a warning if the feed's server may lose committed data at a restart."""
+    if server.get("aof_enabled", "0") != "1":
+        return (NO_FILE,)
+    if not checks_rights_of_file(server):
+        return ()
+    for command in of_commit(reader.keys):
+        try:
+            is_allowed = reader.may_run("default", command)
+        except (Unavailable, Stopped):
+            raise
+        except WorkerError:  # ACL DRYRUN is missing, or not permitted
+            return (UNSEEN,)
+        if not is_allowed:
+            return (SKIPS.format(f"{command[0]} on {command[1]}"),)
+    return ()
+
+
+def checks_rights_of_file(server: dict[str, str]) -> bool:
+    """Return whether the server checks permissions when it reads its append-only file.
+
+    Examples
+    --------
+    >>> checks_rights_of_file({"redis_version": "7.0.15"})
+    True
+    >>> checks_rights_of_file({"redis_version": "6.2.14"})
+    False
+    >>> checks_rights_of_file({"redis_version": "7.2.4", "valkey_version": "9.1.2"})
+    False
+    """
+    if "valkey_version" in server:
+        return _numbers(server["valkey_version"]) < _FIXED_VALKEY
+    return _FIRST_AFFECTED <= _numbers(server["redis_version"]) < _FIXED_REDIS
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def open_store(
@@ -105,7 +210,7 @@ def check_ends(store: Store, state: FeedState) -> None:
         f"{newer} is newer than {older}: the state ends at {found.state.decode()} (seq "
         f"{state.position.seq}), the answers end at {found.out.decode()}. online-svm verify "
         f"{keys.feed} --repair mends it where answering the input again gives those answers byte "
-        f"for byte; else online-svm restore {keys.feed} FILE, or: online-svm reset {keys.feed}"
+        f"for byte; else {way_back(keys.feed)}"
     )
 
 
@@ -232,10 +337,7 @@ def check_snapshots(store: Store, state: FeedState) -> tuple[str, ...]:
         if now is not None and now.snapshots != state.snapshots:
             # A worker has replaced these snapshots by newer ones meanwhile.
             return check_snapshots(store, now)
-        raise SnapshotsLost(
-            f"feed {store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} Restore "
-            f"one from a backup, or begin anew with: online-svm reset {store.keys.feed}"
-        )
+        raise without_snapshots(store.keys.feed, " ".join(problems))
     return tuple(problems)
 
 

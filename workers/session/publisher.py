@@ -1,4 +1,4 @@
-"""Publish states for scorers, without delaying answers.
+"""Publish states for scores, without delaying answers.
 
 A state is published after a commit: when a new model answers, or `every` further examples are
 learned. Its bytes are sent behind that commit, and the reply is read with later replies; so

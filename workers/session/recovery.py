@@ -18,7 +18,13 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.store import Store
 from workers.config.retention_settings import RetentionSettings
 from workers.config.settings import Limits
-from workers.errors import InvalidStoredSnapshot, PositionMoved, SnapshotsLost, StateLost, Stopped
+from workers.errors import (
+    InvalidStoredSnapshot,
+    PositionMoved,
+    StateLost,
+    Stopped,
+    without_snapshots,
+)
 from workers.feed.pinned_config import check_config
 from workers.feed.position import Digest, Position
 from workers.feed.recent_ids import RecentIds
@@ -27,7 +33,14 @@ from workers.log import Logger
 from workers.session.commit_writer import CommitWriter
 from workers.session.flow_control import Pace
 from workers.session.replay import Replay, check_same, links, restored
-from workers.session.snapshots import Fetched, KeptSnapshots, is_due_in_replay, replay_pause, usable
+from workers.session.snapshots import (
+    REPLAY_SNAPSHOT_SECONDS,
+    Fetched,
+    KeptSnapshots,
+    is_due_in_replay,
+    replay_pause,
+    usable,
+)
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
@@ -69,6 +82,7 @@ class Recovery:
     fetched: Fetched = field(default_factory=dict)  # emptied after use, to free the memory
     retention: RetentionSettings | None = None  # stored for later workers
     may_create: bool = False  # whether the first take-over may create the feed
+    replay_snapshot_seconds: float = REPLAY_SNAPSHOT_SECONDS  # least time between two of a replay
 
     def steps(
         self, may_create: bool = False, commit_writer: CommitWriterFactory | None = None
@@ -89,7 +103,8 @@ class Recovery:
         replay_snapshots = None
         if commit_writer is not None:
             commits = commit_writer(state.pinned.config_hash, kept, replay.predictor)
-            replay_snapshots = ReplaySnapshots(state, commits, start, self.telemetry)
+            least = self.replay_snapshot_seconds
+            replay_snapshots = ReplaySnapshots(state, commits, start, self.telemetry, least)
         yield from self._replay(replay, state.position, replay_snapshots)
         check_same(self.store.keys.feed, replay.position, state.position)
         self.telemetry.replayed(time.perf_counter() - began)
@@ -117,10 +132,7 @@ class Recovery:
         self.fetched.clear()
         if replay is not None:
             return replay, usable(state, unusable)
-        raise SnapshotsLost(
-            f"feed {self.store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} "
-            f"Restore one from a backup, or: online-svm reset {self.store.keys.feed}"
-        )
+        raise without_snapshots(self.store.keys.feed, " ".join(problems))
 
     def _begin(self) -> Replay:
         self.pace.refits.reset(None)
@@ -168,13 +180,19 @@ class ReplaySnapshots:
     """
 
     def __init__(
-        self, state: FeedState, commits: CommitWriter, seq: int, telemetry: Telemetry
+        self,
+        state: FeedState,
+        commits: CommitWriter,
+        seq: int,
+        telemetry: Telemetry,
+        least_seconds: float,
     ) -> None:
         self._state, self._commits = state, commits
         self._chain = StoredChain(commits.store, state.position)
         self._telemetry = telemetry
         self.saved = seq  # position of the newest snapshot, at first the start of the replay
-        self._due = time.monotonic() + replay_pause(0.0)
+        self._least_seconds = least_seconds
+        self._due = time.monotonic() + replay_pause(0.0, least_seconds)
 
     @property
     def kept(self) -> KeptSnapshots:
@@ -193,7 +211,7 @@ class ReplaySnapshots:
             began = time.monotonic()  # excludes the verification, which later snapshots reuse
             self._write(replay)
         now = time.monotonic()
-        self._due = max(self._due, now + replay_pause(now - began))
+        self._due = max(self._due, now + replay_pause(now - began, self._least_seconds))
 
     def _write(self, replay: Replay) -> None:
         committed = self._state.position

@@ -1,7 +1,7 @@
 """Replay: restore a snapshot, answer the input since then again, compare with the stored answers.
 
-Recovery, `verify`, `repair`, `explain`, `erase`, the check of an archive and `backtest` use it with
-different starts and inputs, and differ in how they treat a difference.
+Recovery, `verify`, `repair`, `explain`, `erase` and `backtest` use it with different starts and
+inputs, and differ in how they treat a difference.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,19 +12,18 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.batch import Waits, finished
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.broker.streams import Entry
 from workers.config.settings import Limits
 from workers.errors import (
-    BadConfiguration,
     InputLost,
     InvalidStoredSnapshot,
     ReplayMismatch,
     StateLost,
+    way_back,
 )
 from workers.feed.keys import FIELD
 from workers.feed.position import ALARMS, MET, OUT, START, Digest, Position, chain, parse_id
@@ -46,6 +45,7 @@ class Replay:
 
     Examples
     --------
+    >>> from online_svm.config import PredictorConfig
     >>> replay = Replay(OnlinePredictor(PredictorConfig()), Limits())
     >>> outcome = replay.answer([(b"7-0", [b"x", b"[1]", b"y", b"a"])])
     >>> replay.position.cursor, replay.position.seq, len(outcome.out)
@@ -54,16 +54,16 @@ class Replay:
 
     def __init__(self, predictor: OnlinePredictor, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
-        self.recent = RecentIds(limits.dedupe_window)
+        self.recent = RecentIds(limits.dedupe_window, predictor.config.takes_delayed_labels)
         self.position = START  # of the predictor and of `recent`
 
     @classmethod
     def of(cls, feed: str, state: FeedState) -> "Replay":
         """Return a replay at the start of a feed, with its stored settings.
 
-        Raises BadConfiguration as `settings_of`.
+        Raises BadConfiguration as `stored_settings`.
         """
-        config, limits = settings_of(feed, state)
+        config, limits = stored_settings(feed, state.pinned)
         return cls(OnlinePredictor(config), limits)
 
     def restore(self, stored: LoadedSnapshot) -> None:
@@ -93,17 +93,17 @@ class Replay:
         self.position = replace(self.position, seq=seq + len(entries), n=self.predictor.n)
         return answered
 
-    def input(self, store: Store, upto: bytes) -> Iterator[list[Entry]]:
+    def input(self, store: FeedReader, upto: bytes) -> Iterator[list[Entry]]:
         """Return the pages of stored input from the position to an ID."""
         if parse_id(upto) <= parse_id(self.position.cursor):
             return iter(())
         return store.pages(store.keys.input, self.position.cursor, upto)
 
-    def outcomes(self, store: Store, upto: bytes) -> Iterator[Outcome]:
+    def outcomes(self, store: FeedReader, upto: bytes) -> Iterator[Outcome]:
         """Answer the stored input up to an ID; yield the outcome of each page."""
         return map(self.answer, self.input(store, upto))
 
-    def run(self, store: Store, upto: bytes) -> Position:
+    def run(self, store: FeedReader, upto: bytes) -> Position:
         """Answer the stored input up to an ID; return the position after it."""
         for _ in self.outcomes(store, upto):
             pass
@@ -111,7 +111,7 @@ class Replay:
 
 
 def restored(
-    store: Store,
+    store: FeedReader,
     state: FeedState,
     candidates: Iterable[Pointer | None],
     begin: Callable[[], Replay] | None = None,
@@ -143,25 +143,11 @@ def restored(
     return None
 
 
-def kept_positions(store: Store, state: FeedState) -> Iterator[Position]:
+def kept_positions(store: FeedReader, state: FeedState) -> Iterator[Position]:
     """Yield the positions of the readable snapshots, newest first."""
     for pointer in state.snapshots:
         with suppress(InvalidStoredSnapshot):
             yield snapshots.read(store, pointer, state.pinned.config_hash).position
-
-
-def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
-    """Return the settings of a feed.
-
-    Raises BadConfiguration for a combination, or semantics that this version does not implement.
-    """
-    stored = stored_settings(feed, state.pinned)
-    if stored is None:
-        raise BadConfiguration(
-            "the feed is a combination: verify its sources, and combine them into another feed to "
-            "compare the answers"
-        )
-    return stored
 
 
 class Compared(NamedTuple):
@@ -244,8 +230,8 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
         raise InputLost(
             f"feed {feed!r}: {committed.seq} input entries were answered up to "
             f"{committed.cursor.decode()}, but a replay reaches {computed.seq} at "
-            f"{computed.cursor.decode()}: input was trimmed, deleted or added. Restore it from a "
-            f"backup, or: online-svm reset {feed}"
+            f"{computed.cursor.decode()}: input was trimmed, deleted or added. Put it back, "
+            f"or {way_back(feed)}"
         )
     if computed.digest != committed.digest:
         raise ReplayMismatch(
@@ -256,6 +242,6 @@ def check_same(feed: str, computed: Position, committed: Position) -> None:
     if computed.n != committed.n:
         raise StateLost(
             f"feed {feed!r}: its state is damaged: field 'n' is {committed.n}, but a replay that "
-            f"gives the same answers learns {computed.n}; restore it from a backup, or: "
-            f"online-svm reset {feed}"
+            f"gives the same answers learns {computed.n}; "
+            f"{way_back(feed)}"
         )

@@ -1,28 +1,36 @@
-"""The session of a feed with its own input: answer and learn its entries, take snapshots."""
+"""The session of a feed: answer and learn its entries, commit the answers, take snapshots.
+
+A session has no threads, and waits neither for input nor for a refit. While Redis commits a batch,
+the session answers the next one. A commit is sent only after the previous one is confirmed, so a
+session is at most one batch ahead of the last confirmed commit. If a commit is refused, all later
+results are dropped.
+
+A failure ends in one of three ways: the commit is sent again (`Connection`), the position is read
+again from Redis (`Session.reload`), or the session ends with an error that names the cause. Commits
+are atomic, so a worker may die at any instruction.
+"""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from typing_extensions import override
-
 from online_svm.predictor.batch import Waits
 from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.broker.commit_script import lost
 from workers.broker.large_replies import BatchSize
 from workers.broker.leases import HeldLease
 from workers.broker.shared_reader import StreamRead
 from workers.broker.streams import Entry
 from workers.config.settings import SNAPSHOT_EVERY, WorkerSettings
-from workers.errors import BatchChanged, PositionMoved, Unavailable
-from workers.feed.position import END, LAST_ID
+from workers.errors import BatchChanged, Fenced, InputLost, PositionMoved, Unavailable
+from workers.feed.position import END, LAST_ID, START
 from workers.feed.retention import DOWNSTREAM
 from workers.feed.state import Commit
-from workers.feed.state_fields import PENDING, PendingLabels
+from workers.feed.state_fields import KINDS, PENDING, PendingLabels, encode_kinds
 from workers.log import Logger
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequest
-from workers.session.feed_session import FeedSession, Observer
 from workers.session.flow_control import ConsumerBackpressure, InputReader, check_entries_exist
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery
@@ -30,6 +38,8 @@ from workers.session.snapshots import KeptSnapshots, is_due, kept_examples
 from workers.session.spans import BatchTraces
 
 log = Logger("online_svm.worker")
+
+Observer = Callable[[Outcome], None]
 
 BATCH_BYTES = 1 << 22  # approximate bytes of input that are read, and answered, at once
 
@@ -43,10 +53,26 @@ class SessionOptions:
     keep_input: bool = False  # never trim the input
 
 
-class Session(FeedSession[Entry]):
-    """Answers a feed with its own input, a step at a time; see `FeedSession`."""
+class Session:
+    """Answers a feed, a step at a time, as the loop of a worker calls it.
 
+    `observe` is called with the outcome of each committed batch.
+
+    Attributes
+    ----------
+    position : Position
+        The last confirmed commit. One more batch may be answered, and its commit sent.
+    epoch : int
+        Fencing token: the number of this writer of the feed.
+    """
+
+    epoch: int
     input: InputReader
+    _predictor: OnlinePredictor
+    _pending: tuple[SentCommit, Outcome | None] | None  # a commit that is sent, not confirmed
+    _unsent_outcome: Outcome | None  # its commit is not sent yet
+    _answering: Waits[Outcome] | None  # a batch that is partly answered
+    _recovering: Generator[None, None, None] | None
 
     def __init__(
         self,
@@ -57,29 +83,39 @@ class Session(FeedSession[Entry]):
         backpressure: ConsumerBackpressure | None = None,
         publisher: Publisher | None = None,
     ) -> None:
-        super().__init__(recovery.store, lease, recovery.telemetry, observe)
         self._recovery, self._options = recovery, options or SessionOptions()
+        self._store, self._lease = recovery.store, lease
+        self._telemetry, self._observe = recovery.telemetry, observe
         self._pace, self._refits = recovery.pace, recovery.pace.refits
         self._batch = BatchSize(self._options.batch, BATCH_BYTES)
         self._backpressure = backpressure
         self._publisher = publisher or Publisher(recovery.store, every=0)
         self._request = SnapshotRequest(recovery.store)
-        self._answering: Waits[Outcome] | None = None  # a batch that is partly answered
         self._traces = BatchTraces(recovery.store.keys.feed)
+        self.position = self._answered_position = START  # confirmed; answered or being committed
         self._begin_recovery(recovery.may_create)
 
     @property
-    @override
+    def is_recovering(self) -> bool:
+        """Whether `recover_step` must be called before the feed can be answered."""
+        return self._recovering is not None
+
+    @property
+    def cursor(self) -> bytes:
+        """ID of the last answered entry, committed or not."""
+        return self._answered_position.cursor
+
+    @property
     def is_spent(self) -> bool:
+        """Whether all input that has arrived is answered."""
         return self.input.is_spent
 
     @property
-    @override
     def needs_refit(self) -> bool:
+        """Whether the next entry needs the result of a refit; see `take_refit`."""
         return self._predictor.is_waiting
 
     @property
-    @override
     def is_refit_pending(self) -> bool:
         """Whether that refit is still being computed, or the snapshot that is due must wait.
 
@@ -92,7 +128,6 @@ class Session(FeedSession[Entry]):
         return pace.waits(predictor)
 
     @property
-    @override
     def may_start_early(self) -> bool:
         """Whether `answer` may be called before the refit that its entries need is finished.
 
@@ -102,70 +137,46 @@ class Session(FeedSession[Entry]):
         return self._answering is None and not self.input.is_spent and not self._is_overdue
 
     @property
-    @override
     def is_paused(self) -> bool:
+        """Whether a batch is partly answered; `take_refit` continues it."""
         return self._answering is not None
 
     @property
-    @override
     def is_refitting(self) -> bool:
+        """Whether a refit process is computing for this feed at normal priority."""
         return self._refits.is_busy
 
     @property
-    @override
     def unsaved(self) -> int:
+        """Entries since the newest snapshot, which a restart would have to replay."""
         return self.position.seq - self._snapshot_seq
 
     @property
-    @override
     def may_snapshot(self) -> bool:
+        """Whether a snapshot can be taken now without waiting for a refit."""
         is_between = not self.is_recovering and self._answering is None
         return is_between and self._pace.may_snapshot(self._predictor)
 
-    @override
+    @property
+    def can_confirm(self) -> bool:
+        """Whether `finish_commit` would not wait: the reply to the pending commit was read."""
+        return self._pending is None or self._store.has_reply(self._pending[0].sent)
+
     def reads(self) -> list[StreamRead]:
+        """Return the stream to wait for when the session is spent."""
         if not self.input.is_spent:
             return []
         return [StreamRead(self._store.keys.feed, self._store.keys.input, self.cursor, self.input)]
 
-    @override
-    def _begin_recovery(self, may_create: bool) -> None:
-        super()._begin_recovery(may_create)
-        self._answering = None
-        self._traces.clear()
-
-    @override
-    def _recovery_steps(self, may_create: bool) -> Generator[None, None, None]:
-        recovered = yield from self._recovery.steps(may_create, self._writer)
-        self._predictor, self.position = recovered.predictor, recovered.position
-        self._answered_position = self.position  # of the predictor
-        self._restart_read()
-        self._recent = recovered.recent
-        self._commits = self._writer(recovered.config_hash, recovered.kept, self._predictor)
-        self._note_ownership(recovered.epoch)
-        self._snapshot_seq = recovered.position.seq - recovered.unsaved
-        log.info(
-            "at work", feed=self._store.keys.feed, epoch=recovered.epoch, seq=self.position.seq,
-            replayed=recovered.replayed,
-        )  # fmt: skip
-
-    def _writer(
-        self, config_hash: str, kept: KeptSnapshots, predictor: OnlinePredictor
-    ) -> CommitWriter:
-        return CommitWriter(
-            self._store, config_hash, partial(_examples_of_input, predictor), kept,
-            self._options.keep_input, self._backpressure,
-        )  # fmt: skip
-
-    @override
     def next_now(self, limit: int) -> list[Entry]:
+        """Return up to `limit` entries to answer next, without waiting for input or a refit."""
         limit, began = min(limit, self._pace.room(self._predictor)), time.time_ns()
         found = self.input.next_now(self._answered_position.cursor, limit) if limit > 0 else []
         self._traces.read(began)
         return found
 
-    @override
     def take_refit(self) -> None:
+        """Activate the refit that the next entry needs; wait for it if necessary."""
         if not self._predictor.is_waiting:
             return
         if self._answering is not None:
@@ -176,8 +187,11 @@ class Session(FeedSession[Entry]):
             self.snapshot()
         self._publish()
 
-    @override
     def answer(self, entries: Sequence[Entry]) -> None:
+        """Answer the next entries; confirm the pending commit, and send theirs.
+
+        Raises Unavailable if Redis does not answer. Then call `resume` before anything else.
+        """
         # If there is no more input, these answers are committed before the next refit starts.
         self._refits.is_deferring = self.input.is_at_the_end
         self._answering = processing(
@@ -205,39 +219,94 @@ class Session(FeedSession[Entry]):
         if self._answering is None:
             self._commit_answered()
 
-    @override
-    def _send_answers(self, outcome: Outcome) -> SentCommit:
+    def recover_step(self) -> bool:
+        """Do a step of the take-over; return whether it is complete. Raises as `Recovery.steps`."""
+        if self._recovering is not None:
+            try:
+                next(self._recovering)
+            except StopIteration:
+                self._recovering = None
+        return self._recovering is None
+
+    def resume(self) -> None:
+        """Continue after Redis did not answer: commit the answers, check ownership.
+
+        Raises Unavailable if Redis still does not answer. Then call it again.
+        """
+        if not self.is_recovering:
+            self._restart_read()  # a reply to a read by the old reader may still arrive
+            self._commit_answered()
+            self.check_ownership()
+            self.finish_commit()
+
+    def may_answer(self) -> bool:
+        """Return whether this worker owns the feed and consumers keep up."""
+        self.check_ownership()
+        if self.is_recovering:
+            return False
+        if self._backpressure is None or self._backpressure.has_room(self._batch.count):
+            return True
+        self.finish_commit()
+        return False
+
+    def check_ownership(self) -> None:
+        """After a lost lease or connection, check that this worker still owns the feed.
+
+        So a suspended writer detects that it was replaced even if it has nothing to commit. After a
+        lost connection, Redis may be back without its last writes. Raises StateLost if the state is
+        gone; Fenced if a newer writer has taken over.
+        """
+        if self._lease is not None and self._lease.pop_loss():
+            self._is_lost = True
+        if not self._is_lost and self._unbroken == self._store.unbroken:
+            return
+        self.finish_commit()
+        if self.is_recovering:
+            return
+        self._restart_read()  # buffered entries may be from another Redis
+        if self._is_position_unchanged():
+            self._check_input()
+        else:
+            self.reload()
+
+    def _check_input(self) -> None:
+        """Raise InputLost if the input was deleted, renamed or recreated."""
+        try:
+            self._store.check_input(self.epoch)
+        except InputLost:
+            # The state in memory can go on without the lost input; a replay could not.
+            self.snapshot()
+            self._store.check_input(self.epoch)
+            raise
+
+    def idle(self, is_checked: bool = False) -> None:
+        """Run periodic work while idle; `is_checked` if a commit has just checked the input.
+
+        Raises InputLost if the input was deleted, renamed or recreated.
+        """
+        if not is_checked:
+            self._check_input()
+        self._publish()
         self._request.poll(self._commits.kept.cursor)
-        # Sent before the commit: Redis works in order, and the read would wait for the commit.
-        self.input.prefetch(outcome.after.cursor)
-        commit = Commit(
-            self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
-            outcome.met, outcome.dlq, alarms=outcome.alarms, fields=self._pending_labels(),
-        )  # fmt: skip
-        return self._send(commit, with_snapshot=self._is_snapshot_due())
+        if self._request.is_open and self.may_snapshot:
+            self.snapshot()
+            self._request.close()
 
-    def _pending_labels(self) -> dict[str, bytes]:
-        """Return the fields of the state about labels that are still missing."""
-        labels = self._predictor.delayed_labels
-        if not labels.is_delayed:
-            return {}
-        oldest, counts = labels.oldest_open, labels.counts
-        since = None if oldest is None else oldest.time
-        return {PENDING: PendingLabels(counts.pending, counts.unlabelled, since).encode()}
-
-    @override
     def finish_commit(self) -> bool:
-        """As `FeedSession.finish_commit`; then start the refits that waited for the commit."""
-        is_done = super().finish_commit()
+        """Wait for the pending commit; then start the refits that waited for it.
+
+        Return False if the position had to be read again.
+        """
+        is_done = self._confirm_pending()
         if is_done:
             self._refits.begin()
         return is_done
 
-    @override
-    def _check_entries_exist(self, outcome: Outcome) -> None:
-        check_entries_exist(self._store, outcome.before.cursor, outcome.ids)
+    def snapshot(self) -> None:
+        """Commit a snapshot of the current position, unless there is one."""
+        self.send_snapshot()
+        self.finish_snapshot()
 
-    @override
     def send_snapshot(self) -> None:
         """Send the commit of a snapshot; the next call must be `finish_snapshot`.
 
@@ -252,8 +321,8 @@ class Session(FeedSession[Entry]):
         pointers_only = Commit(self.epoch, self.position, self.position)
         self._pending = self._send(pointers_only, with_snapshot=True), None
 
-    @override
     def finish_snapshot(self) -> None:
+        """Wait for the commit of a sent snapshot, if any."""
         if self._pending is None:
             return
         pending, self._pending = self._pending, None
@@ -265,6 +334,110 @@ class Session(FeedSession[Entry]):
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
             self._store.note("snapshot_not_kept", "the feed moved")
+
+    def reload(self) -> None:
+        """Drop uncommitted results and take the feed over again."""
+        log.warning("reading the position again", cursor=self.position.cursor)
+        self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
+        self._begin_recovery(may_create=False)
+
+    def _begin_recovery(self, may_create: bool) -> None:
+        self._pending = self._unsent_outcome = self._answering = None
+        self._traces.clear()
+        self._recovering = self._recovery_steps(may_create)
+
+    def _recovery_steps(self, may_create: bool) -> Generator[None, None, None]:
+        """Take over the feed in steps; set the attributes that depend on its position."""
+        recovered = yield from self._recovery.steps(may_create, self._writer)
+        self._predictor, self.position = recovered.predictor, recovered.position
+        self._answered_position = self.position  # of the predictor
+        self._restart_read()
+        self._recent = recovered.recent
+        if self._recent.is_used:
+            self._store.write_answered_ids(recovered.epoch, self._recent.all())
+        self._commits = self._writer(recovered.config_hash, recovered.kept, self._predictor)
+        self._stored_kinds = self._predictor.changed_kinds
+        self._predictor.drain_changed_kinds()  # before the replay they were logged
+        self.epoch, self._is_lost = recovered.epoch, False
+        self._unbroken = self._store.unbroken  # when ownership was last checked
+        self._snapshot_seq = recovered.position.seq - recovered.unsaved
+        log.info(
+            "at work", feed=self._store.keys.feed, epoch=recovered.epoch, seq=self.position.seq,
+            replayed=recovered.replayed,
+        )  # fmt: skip
+
+    def _writer(
+        self, config_hash: str, kept: KeptSnapshots, predictor: OnlinePredictor
+    ) -> CommitWriter:
+        return CommitWriter(
+            self._store, config_hash, partial(_examples_of_input, predictor), kept,
+            self._options.keep_input, self._backpressure,
+        )  # fmt: skip
+
+    def _is_position_unchanged(self) -> bool:
+        """Return whether epoch and position in Redis are those of this session.
+
+        They are not if Redis lost its last writes, or ran a commit whose reply was lost.
+        """
+        self._unbroken = self._store.unbroken
+        keys, state = self._store.keys, self._store.state()
+        self._is_lost = False
+        if state is None:
+            raise lost(keys)
+        if state.epoch > self.epoch:
+            raise Fenced(
+                f"feed {keys.feed!r}: {state.writer!r} has taken over (epoch {state.epoch}, this "
+                f"writer's {self.epoch})"
+            )
+        return (state.epoch, state.position) == (self.epoch, self.position)
+
+    def _restart_read(self) -> None:
+        """Drop entries that were read but not answered, and pending reads."""
+        self.input = InputReader(self._store, self._batch)
+
+    def _commit_answered(self) -> None:
+        """Confirm the pending commit, and send the next one. After Unavailable, call it again."""
+        if not self._confirm_pending() or self._unsent_outcome is None:
+            return
+        outcome = self._unsent_outcome
+        self._answered_position = outcome.after
+        self._pending, self._unsent_outcome = (self._send_answers(outcome), outcome), None
+        self._publish()
+
+    def _send_answers(self, outcome: Outcome) -> SentCommit:
+        """Send the commit of a batch; its end is `_answered_position`."""
+        self._request.poll(self._commits.kept.cursor)
+        # Sent before the commit: Redis works in order, and the read would wait for the commit.
+        self.input.prefetch(outcome.after.cursor)
+        commit = Commit(
+            self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
+            outcome.met, outcome.dlq, alarms=outcome.alarms,
+            fields=self._pending_labels() | self._changed_kinds(),
+            answered_ids=outcome.answered_ids,
+        )  # fmt: skip
+        return self._send(commit, with_snapshot=self._is_snapshot_due())
+
+    def _pending_labels(self) -> dict[str, bytes]:
+        """Return the fields of the state about labels that are still missing."""
+        labels = self._predictor.delayed_labels
+        if not labels.is_delayed:
+            return {}
+        return {PENDING: PendingLabels.of(labels).encode()}
+
+    def _changed_kinds(self) -> dict[str, bytes]:
+        """Return the field of the state about changed kinds, if it changed since the last commit.
+
+        Each change is logged once.
+        """
+        before = {(kind.feature, kind.came) for kind in self._stored_kinds}
+        for kind in self._predictor.drain_changed_kinds():
+            if (kind.feature, kind.came) not in before:
+                log.warning(kind.words, feed=self._store.keys.feed)
+        found = self._predictor.changed_kinds
+        if found == self._stored_kinds:
+            return {}
+        self._stored_kinds = found
+        return {KINDS: encode_kinds(found)}
 
     @property
     def _is_overdue(self) -> bool:
@@ -279,8 +452,32 @@ class Session(FeedSession[Entry]):
         body = self._recent.prepend_to(self._predictor.snapshot()) if with_snapshot else None
         return self._commits.send(commit, body)
 
-    @override
+    def _confirm_pending(self) -> bool:
+        """As `finish_commit`, but start no refits."""
+        if self._pending is None:
+            return True
+        pending, self._pending = self._pending, None
+        sent, outcome = pending
+        try:
+            self._confirm(sent)
+        except Unavailable:
+            self._pending = pending  # it may be confirmed later
+            raise
+        except PositionMoved:
+            self.reload()
+        except BatchChanged:
+            if outcome is not None:
+                self._pending = pending  # after Unavailable, the next call checks again
+                check_entries_exist(self._store, outcome.before.cursor, outcome.ids)
+            self.reload()
+        else:
+            if outcome is not None:
+                self._report_committed(outcome)
+            return True
+        return False
+
     def _confirm(self, sent: SentCommit) -> None:
+        """Wait for a commit, then update the position."""
         is_kept = self._commits.confirm(sent)
         self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
         if sent.commit.alarms:
@@ -294,41 +491,15 @@ class Session(FeedSession[Entry]):
             self._store.note("input_ended", END)
         self.position = sent.commit.after
 
-    @override
     def _report_committed(self, outcome: Outcome) -> None:
-        super()._report_committed(outcome)
+        if self._observe is not None:
+            self._observe(outcome)
         self._traces.committed(outcome)
 
-    @override
     def _publish(self) -> None:
+        """Publish the state at the last sent commit, if it is time."""
         if not self._predictor.is_waiting:
             self._publisher.offer(self._predictor, self._answered_position, self.epoch)
-
-    @override
-    def may_answer(self) -> bool:
-        if not super().may_answer():
-            return False
-        if self._backpressure is None or self._backpressure.has_room(self._batch.count):
-            return True
-        self.finish_commit()
-        return False
-
-    @override
-    def idle(self, is_checked: bool = False) -> None:
-        super().idle(is_checked)
-        self._publish()
-        self._request.poll(self._commits.kept.cursor)
-        if self._request.is_open and self.may_snapshot:
-            self.snapshot()
-            self._request.close()
-
-    @override
-    def _restart_read(self) -> None:
-        self.input = InputReader(self._store, self._batch)
-
-    @override
-    def _check_input(self) -> None:
-        self._store.check_input(self.epoch)
 
 
 def _examples_of_input(predictor: OnlinePredictor) -> int | None:

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from online_svm.storage.saved_model import SNAPSHOT
-from workers.broker.store import Store
+from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
@@ -72,9 +71,9 @@ def is_due_in_replay(at: Position, saved: int, target: Position, has_rested: boo
     return has_rested and at.seq > saved and at.cursor != target.cursor
 
 
-def replay_pause(seconds: float) -> float:
+def replay_pause(seconds: float, least: float = REPLAY_SNAPSHOT_SECONDS) -> float:
     """Return the seconds until the next snapshot of a replay; the last one took `seconds`."""
-    return max(REPLAY_SNAPSHOT_SECONDS, REPLAY_SNAPSHOT_REST * seconds)
+    return max(least, REPLAY_SNAPSHOT_REST * seconds)
 
 
 def at_stop(unsaved: int, age: float, grace: float) -> Literal["nothing new", "too late", "take"]:
@@ -159,6 +158,7 @@ class ReplayBudget:
         return [feed for feed, entries in found if entries > 0]
 
 
+SNAPSHOT = b"osvm-snapshot\n"  # first line of a snapshot
 FORMAT = 1
 
 _LENGTH = 4
@@ -220,7 +220,7 @@ def decode(
     return LoadedSnapshot(position, body)
 
 
-def read(store: Store, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
+def read(store: FeedReader, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
     """Read and decode a snapshot. Raises InvalidStoredSnapshot as `decode`, or if it is gone."""
     data = store.get_snapshot(pointer)
     if data is None:

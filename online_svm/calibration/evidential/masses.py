@@ -23,17 +23,6 @@ def stack(positive: ArrayLike, negative: ArrayLike) -> Floats:
     return np.stack([m1, m0, np.maximum(1.0 - m1 - m0, 0.0)], axis=-1)
 
 
-def from_bounds(belief: ArrayLike, plausibility: ArrayLike) -> Floats:
-    """Return the masses, shape (..., 3), with the given belief and plausibility of 1.
-
-    A belief above the plausibility by rounding is lowered to it. Raises InvalidInput if 0 <= belief
-    <= plausibility <= 1 does not hold.
-    """
-    low, high = np.asarray(belief, dtype=np.float64), np.asarray(plausibility, dtype=np.float64)
-    both = np.maximum(high - low, 0.0)
-    return check_mass(np.stack(np.broadcast_arrays(low, 1.0 - high, both), axis=-1))
-
-
 def vacuous(n: int) -> Floats:
     """Return n masses of total ignorance."""
     return np.tile(np.array([0.0, 0.0, 1.0]), (n, 1))
@@ -113,8 +102,6 @@ def _check_probability(p: ArrayLike) -> Floats:
 
 # Lower plausibilities are raised to this floor, so that no single source overrules all others.
 PLAUSIBILITY_FLOOR = 1e-12
-# The cautious rule divides by the ignorance, so each source keeps at least this much.
-MIN_IGNORANCE = 1e-9
 
 
 def dempster_combine(masses: ArrayLike) -> Floats:
@@ -140,32 +127,6 @@ def dempster_combine(masses: ArrayLike) -> Floats:
     return np.where(conflict[..., None], [0.0, 0.0, 1.0], combined)
 
 
-def cautious_combine(masses: ArrayLike) -> Floats:
-    """Combine possibly dependent sources by the normalised cautious rule.
-
-    Each mass function is the combination of a simple mass on {1} and a simple mass on {0}; the rule
-    keeps the most committed of each. Combining a source with itself changes nothing. If the most
-    committed masses contradict each other totally, the row is vacuous. Shapes and errors are as in
-    `dempster_combine`; a row that splits all its mass between {1} and {0} is an error too, because
-    it has no decomposition.
-
-    References
-    ----------
-    T. Denoeux. Conjunctive and disjunctive combination of belief functions induced by nondistinct
-    bodies of evidence. Artificial Intelligence 172, 2008.
-    """
-    sources = _sources(masses)
-    m1, m0, ignorance = sources[..., 0], sources[..., 1], sources[..., 2]
-    if ((ignorance == 0.0) & (m1 > 0.0) & (m0 > 0.0)).any():
-        raise InvalidInput(
-            "masses: the cautious rule needs m({0,1}) > 0; discount probabilities, "
-            "or turn them into masses by inverse_pignistic"
-        )
-    w1, w0 = _weight(m1, ignorance).min(axis=0), _weight(m0, ignorance).min(axis=0)
-    combined, conflict = _normalise((1.0 - w1) * w0, w1 * (1.0 - w0), w1 * w0)
-    return np.where(conflict[..., None], [0.0, 0.0, 1.0], combined)
-
-
 def plausibility_log_odds(masses: ArrayLike) -> Floats:
     """Return sum_i log(Pl_i(1) / Pl_i(0)), shape () or (n,): the log-odds of 1 by Dempster's rule.
 
@@ -185,31 +146,11 @@ def combined_decision(masses: ArrayLike) -> Bools:
     return np.asarray(plausibility_log_odds(masses) > 0.0)
 
 
-def combine(masses: ArrayLike, rule: str) -> tuple[Floats, Floats]:
-    """Return the combined masses, shape (n, 3), and their log plausibility odds, shape (n,).
-
-    `rule` is "dempster" or "cautious"; errors are as in `dempster_combine`. With Dempster's rule
-    the odds come from the sources, because they stay defined under total conflict.
-    """
-    sources = _sources(masses)
-    if rule == "dempster":
-        return dempster_combine(sources), plausibility_log_odds(sources)
-    combined = cautious_combine(_with_ignorance(sources))
-    return combined, plausibility_log_odds(combined[None])
-
-
 def _sources(masses: ArrayLike) -> Floats:
     sources = check_mass(masses)
     if sources.ndim < 2 or len(sources) == 0:
         raise InvalidInput("masses: give at least one source, stacked on the first axis")
     return sources
-
-
-def _with_ignorance(sources: Floats) -> Floats:
-    """Discount sources whose ignorance is below the minimum."""
-    missing = np.maximum(MIN_IGNORANCE - sources[..., 2:], 0.0)
-    kept = sources * (1.0 - missing)
-    return np.concatenate((kept[..., :2], kept[..., 2:] + missing), axis=-1)
 
 
 def _conjunction(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
@@ -224,12 +165,6 @@ def _normalise(m1: Floats, m0: Floats, both: Floats) -> tuple[Floats, Bools]:
     total = np.asarray(m1 + m0 + both)
     none = total <= 0.0
     return np.stack([m1, m0, both], axis=-1) / np.where(none, 1.0, total)[..., None], none
-
-
-def _weight(focal: Floats, ignorance: Floats) -> Floats:
-    """Return the weight of a simple mass: 1 is no evidence, 0 is certainty."""
-    held = focal > 0.0
-    return np.where(held, ignorance / np.where(held, focal + ignorance, 1.0), 1.0)
 
 
 def _log_plausibility(plausibility: Floats) -> Floats:

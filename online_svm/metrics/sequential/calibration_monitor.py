@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.metrics.sequential.confidence_sequence import DeviationSums, MeanDeviation
 from online_svm.metrics.sequential.families import Family, Finding, Subject, e_benjamini_hochberg
-from online_svm.storage.state import nest, under
-from online_svm.storage.state_schema import StateSchema, one
+from online_svm.storage.state_schema import StateSchema, StoredArrays, one, part
 from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 N_PROBABILITY_BINS = 5  # number of equal-width bins of [0, 1], by probability
 
@@ -81,10 +80,7 @@ SLICE_RATE = 0.05  # false discovery rate of the slices that a report marks as o
 N_REPORTED_TESTS = 4  # few, because by default a report is made every hundred examples
 
 
-_FIELDS = StateSchema(one("_begun", least=-1))
-
-
-class CalibrationMonitor:
+class CalibrationMonitor(StoredArrays):
     """Tests |E[y - p | past]| <= d_n for all examples and for each part of them.
 
     d_n is the larger of `tolerance` and `TOLERATED_STANDARD_ERRORS` sqrt(p (1 - p) / n), where n is
@@ -103,6 +99,10 @@ class CalibrationMonitor:
     label is wanted with probability 1 / k, for any label. So, over examples wanted or not, the
     mean factor of a stake is 1 + l ((y - p) - d) / `most`: no more than 1 under the null above.
     """
+
+    _stored = StateSchema(
+        one("_begun", least=-1), part("_family", stored_as=""), part("_sums", of="_new_sums")
+    )
 
     def __init__(self, tolerance: float, level: float, most: int = 1) -> None:
         self._most = most
@@ -161,8 +161,8 @@ class CalibrationMonitor:
             if new and row > begin:
                 yield begin, row
                 begin = row
-            for part in new:
-                self._add(part)
+            for subject in new:
+                self._add(subject)
             category = int(rows.category[row])
             self._seen_categories.add(category)
             if category >= self._categories:
@@ -188,9 +188,9 @@ class CalibrationMonitor:
         values = calibration_values(rows, self._columns, len(self._family.parts))
         if rows.slices is None or not rows.slices.shape[1]:
             return values
-        for column, part in enumerate(self._family.parts):
-            if part.scope == "slice" and part.name is not None:
-                number, code = map(int, part.name.split("="))
+        for column, subject in enumerate(self._family.parts):
+            if subject.scope == "slice" and subject.name is not None:
+                number, code = map(int, subject.name.split("="))
                 inside = rows.slices[:, number] == code
                 values[inside, column] = values[inside, 0]
         return values
@@ -228,7 +228,7 @@ class CalibrationMonitor:
         model rest on few calibration examples. The means restart with new confidence sequences.
         """
         self._family.restart(COOLDOWN_ROWS)
-        self._sums = DeviationSums(len(self._family.parts), INTERVAL_LEVEL)
+        self._sums = self._new_sums()
         self._begun = -1
 
     def report(self) -> list[dict[str, Any]]:
@@ -265,20 +265,13 @@ class CalibrationMonitor:
         logs = self._family.bets.log_e_values[of_slices]
         return [of_slices[i] for i in e_benjamini_hochberg(logs, SLICE_RATE)]
 
-    def state(self) -> Arrays:
-        """Return the tests, their wealth and the sums as arrays."""
-        sums = nest("sums", self._sums.state())
-        return self._family.state() | sums | _FIELDS.arrays_of(self)
+    def _new_sums(self) -> DeviationSums:
+        return DeviationSums(len(self._family.parts), INTERVAL_LEVEL)
 
-    def restore(self, state: Arrays) -> Self:
-        """Continue a new monitor from a state, or raise InvalidSnapshot or LookupError."""
-        self._family = Family.from_state(state, self._family, type(self))
+    def _on_restored(self) -> None:
         parts = self._family.parts
-        sums = under("sums", state)
-        self._sums = DeviationSums.from_state(sums, len(parts), INTERVAL_LEVEL)
         of_categories = (int(str(p.name)) + 1 for p in parts if p.scope == "category")
         self._categories = max(of_categories, default=0)
-        return _FIELDS.fill(self, None, state)
 
 
 def _of_bin(number: int) -> str:

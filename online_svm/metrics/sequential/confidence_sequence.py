@@ -27,8 +27,8 @@ import numpy as np
 
 from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernel import kernel
-from online_svm.storage.state_schema import StateSchema, floats, ints
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints
+from online_svm.types import Floats, Ints
 
 RHO = 10.0
 """Mixture parameter: within a tenth of the tightest boundary for variances from 20 to 2,000."""
@@ -154,10 +154,6 @@ def share_of_group(group: int) -> float:
 ROWS_BETWEEN_STARTS = 64
 N_SPACINGS = 24  # 64 * 2^23 rows: more than 500 million
 
-_FIELDS = StateSchema(
-    ints("_rows"), floats("_expected"), floats("_sums"), ints("_starts"), floats("_before")
-)
-
 
 @dataclass(frozen=True, slots=True)
 class MeanDeviation:
@@ -174,11 +170,15 @@ class MeanDeviation:
     upper: float
 
 
-class DeviationSums:
+class DeviationSums(StoredArrays):
     """Sums of `m` series of y - p, with y = 0 or 1.
 
     `level` is one minus the confidence of the intervals of each series.
     """
+
+    _stored = StateSchema(
+        ints("_rows"), floats("_expected"), floats("_sums"), ints("_starts"), floats("_before")
+    )
 
     def __init__(self, m: int, level: float = 0.05) -> None:
         self._reach = IntervalReach(level)
@@ -238,15 +238,6 @@ class DeviationSums:
         reach = self._reach.of(squares, number)
         lower, upper = max(-1.0, (total - reach) / count), min(1.0, (total + reach) / count)
         return MeanDeviation(since, int(count), total / count, lower, upper)
-
-    def state(self) -> Arrays:
-        """Return the sums, now and at each start, as arrays."""
-        return _FIELDS.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays, m: int, level: float = 0.05) -> Self:
-        """Restore the sums, or raise InvalidSnapshot."""
-        return _FIELDS.fill(cls(m, level), None, state)
 
 
 @kernel

@@ -19,12 +19,12 @@ because any function of a score is.
 The share of a class is tested without features: the score is 1 for a row of the class and 0 for
 another. Such a p-value is below the share of the class so far if and only if the row is of the
 class. The bet is on p-values below this share, as estimated from the rows of the scorer before; it
-may not depend on the ranked rows. The shares of the labels are tested since semantics 6.
+may not depend on the ranked rows.
 """
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +33,11 @@ from online_svm.compiled.kernel import kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.families import Family, Finding, Subject
-from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
 from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Floats, Ints
 
 MAX_FEATURES = 64  # only the first features of a row are used, to bound its cost
 MAX_CLASSES = 16
@@ -150,8 +151,6 @@ LEVEL_SHARES: dict[AlarmScope, float] = {
 }  # fmt: skip
 """Share of the level for the tests of each scope."""
 
-LEVEL_SHARES_BEFORE_6: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
-
 ZONE_BELOW, ZONE_ABOVE = 1.0, 4.0
 """Standard errors from the estimated share of a rare class to the edges of its zone.
 
@@ -165,17 +164,12 @@ SCORES = ("density", "density-spread", "odds", "odds-spread")
 N_REPORTED_FEATURES = 3  # the features whose means moved most
 
 _BY_CLASS = f"{MAX_CLASSES} d"
-_FIELDS = StateSchema(
+_OF_FEATURES = (
     floats("_counts", _BY_CLASS), floats("_means", _BY_CLASS), floats("_squares", _BY_CLASS),
-    floats("_constants", str(MAX_CLASSES)), floats("_centres", _BY_CLASS),
-    floats("_precisions", _BY_CLASS), floats("_places", f"{N_RANKED} 3"), floats("_recent", "d"),
-    floats("_usual", "2 d"), ints("_trees"),
+    floats("_centres", _BY_CLASS), floats("_precisions", _BY_CLASS), floats("_recent", "d"),
+    floats("_usual", "2 d"),
 )  # fmt: skip
-_OF_LABELS = StateSchema(
-    ints("_label_counts", f"{MAX_CLASSES} 2"), floats("_zones", f"{MAX_CLASSES} 2")
-)
-_OF_FEATURES = tuple(f.attribute for f in _FIELDS if f.axes.endswith("d"))
-"""Names of the arrays whose last axis is the features."""
+"""Arrays whose last axis is the features."""
 
 
 def zones_of(counts: Ints) -> Floats:
@@ -195,7 +189,7 @@ def zones_of(counts: Ints) -> Floats:
     return np.stack([np.maximum(shares - below, 0.0), np.minimum(shares + above, 1.0)], axis=1)
 
 
-class ExchangeabilityMonitor:
+class ExchangeabilityMonitor(StoredArrays):
     """Tests whether rows, in their order, are exchangeable.
 
     - "overall": how improbable the scorer finds the label, given the features.
@@ -205,16 +199,18 @@ class ExchangeabilityMonitor:
 
     A finding means that the distribution changed. Calibration can still hold. `level` covers all
     tests together over an unlimited run, a scorer is kept for `every` rows, and `seed` ranks equal
-    scores. `tests_labels` is False before semantics 6: no tests of the shares of labels, and bets
-    on all improbable labels alike.
+    scores.
     """
 
-    def __init__(
-        self, level: float, every: int, seed: int = 0, *, tests_labels: bool = True
-    ) -> None:
-        self._every, self._seed, self._tests_labels = every, seed, tests_labels
-        shares = LEVEL_SHARES if tests_labels else LEVEL_SHARES_BEFORE_6
-        self._family = Family("exchangeability", shares, level, 0.0)
+    _stored = StateSchema(
+        *_OF_FEATURES, floats("_constants", optional=True), floats("_places"), ints("_trees"),
+        ints("_label_counts"), floats("_zones"), ints("_rows"), one("_left"), one("_has_scorer"),
+        part("_family", stored_as=""),
+    )  # fmt: skip
+
+    def __init__(self, level: float, every: int, seed: int = 0) -> None:
+        self._every, self._seed = every, seed
+        self._family = Family("exchangeability", LEVEL_SHARES, level, 0.0)
         self._family.add(Subject("overall", None))
         for name in SCORES:
             self._family.add(Subject("scores", name))
@@ -243,7 +239,7 @@ class ExchangeabilityMonitor:
 
     def _with_more_features(self, more: int) -> None:
         """Append features that no earlier row had."""
-        for name in _OF_FEATURES:
+        for name in (field.attribute for field in _OF_FEATURES):
             held = getattr(self, name)
             setattr(self, name, np.concatenate([held, np.zeros((*held.shape[:-1], more))], axis=-1))
 
@@ -291,10 +287,11 @@ class ExchangeabilityMonitor:
             return
         self._labels = labels
         of_labels = labels[1:] if len(labels) == 2 else labels  # one of two shares says both
-        parts = [Subject("class", label) for label in labels if label is not None]
-        for part in parts + [Subject("labels", label) for label in of_labels if label is not None]:
-            self._family.add(part)
-        tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"]
+        subjects = [Subject("class", label) for label in labels if label is not None]
+        subjects += [Subject("labels", label) for label in of_labels if label is not None]
+        for subject in subjects:
+            self._family.add(subject)
+        tests = [j for j, one in enumerate(self._family.parts) if one.scope == "class"]
         tests = tests[:MAX_CLASSES]
         self._n_classes = len(tests)
         numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
@@ -308,10 +305,9 @@ class ExchangeabilityMonitor:
         held = (self._rows, self._moments, scorer, self._recent, self._places, self._trees)
         watched = self._tests[: self._n_classes if self._has_scorer else 0]
         rank_rows(X, labels, self._seed, RankState(*held), watched, values)
-        if self._tests_labels:
-            before = int(self._rows[0]) - len(X)
-            ranks = LabelState(self._label_columns, self._label_counts, self._zones)
-            rank_labels(labels, self._seed, before, self._has_scorer, ranks, values)
+        before = int(self._rows[0]) - len(X)
+        ranks = LabelState(self._label_columns, self._label_counts, self._zones)
+        rank_labels(labels, self._seed, before, self._has_scorer, ranks, values)
         return values
 
     @property
@@ -378,27 +374,9 @@ class ExchangeabilityMonitor:
         most = np.argsort(-np.abs(shifts), kind="stable")[:N_REPORTED_FEATURES].tolist()
         return [{"feature": f, "shift": float(shifts[f])} for f in most if shifts[f]]
 
-    def state(self) -> Arrays:
-        """Return the tests, their wealth, the scorer and the ranks as arrays."""
-        numbers = [int(self._rows[0]), self._left, int(self._has_scorer)]
-        arrays = _FIELDS.arrays_of(self)
-        arrays["constants"] = np.nan_to_num(self._constants, neginf=-1e300)
-        if self._tests_labels:
-            arrays |= _OF_LABELS.arrays_of(self)
-        return arrays | {**self._family.state(), "numbers": np.array(numbers, dtype=np.int64)}
-
-    def restore(self, state: Arrays) -> Self:
-        """Continue a new monitor from a state, or raise InvalidSnapshot or LookupError."""
-        self._family = Family.from_state(state, self._family, type(self))
-        _FIELDS.fill(self, None, state)
-        if self._tests_labels:
-            _OF_LABELS.fill(self, None, state)
-        self._constants[self._constants <= -1e300] = -np.inf
-        numbers = StateSchema(ints("numbers", "3")).values(type(self), None, state)["numbers"]
-        # Rows of this scorer, rows until the next one, and whether a scorer exists.
-        self._rows[0], self._left, has_scorer = numbers.tolist()
-        self._has_scorer = bool(has_scorer)
-        return self
+    def _on_restored(self) -> None:
+        # -inf is the constant of a class without examples.
+        require(bool((self._constants < np.inf).all()), "constants")
 
 
 def _followed(recent: Floats, X: Floats) -> Floats:

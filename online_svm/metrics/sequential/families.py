@@ -20,20 +20,26 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernel import kernel
-from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.state import as_array, nest, under
-from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.errors import InvalidInput
+from online_svm.storage.state import as_array, require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    StoredArrays,
+    bytes_of,
+    floats,
+    ints,
+    part,
+)
 from online_svm.stream.alarm import AlarmKind, AlarmScope
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.types import Bools, Bytes, Floats, Ints
 
 BET_SIZES = np.array([0.12, 0.3, 0.6, 0.95])
 """Bet sizes, each divided by 1 + d_t; below 1, so that every factor is positive."""
@@ -66,20 +72,20 @@ def bet_until(
 
 MAX_COOLDOWN_ROWS = 100_000
 
-_FIELDS = StateSchema(
-    floats("_stakes"), floats("_waiting"), floats("_wealth"),
-    ints("ages", least=-MAX_COOLDOWN_ROWS), ints("tests", below=1 << 31),
-    ints("found", below=1 << 31),
-)  # fmt: skip
 
-
-class BetProcesses:
+class BetProcesses(StoredArrays):
     """Several wealth processes in parallel, each with its own tolerance (>= 0) and level.
 
     The level is the probability that a process ever rejects under its null. `restart` starts the
     next test of a process that rejected, `restart_all` of all processes. Test k of a process has
     the level `level` / (k (k + 1)), so that all tests of the process together have `level`.
     """
+
+    _stored = StateSchema(
+        floats("_stakes"), floats("_waiting"), floats("_wealth"),
+        ints("ages", least=-MAX_COOLDOWN_ROWS), ints("tests", below=1 << 31),
+        ints("found", below=1 << 31),
+    )  # fmt: skip
 
     def __init__(self, tolerances: Sequence[float], levels: Sequence[float]) -> None:
         self._tolerances = np.array(tolerances, dtype=np.float64)
@@ -172,18 +178,8 @@ class BetProcesses:
         self.tests[chosen] += 1
         self._set_limits()
 
-    def state(self) -> Arrays:
-        """Return the stakes of all processes."""
-        return _FIELDS.arrays_of(self)
-
-    @classmethod
-    def from_state(
-        cls, state: Arrays, tolerances: Sequence[float], levels: Sequence[float]
-    ) -> Self:
-        """Restore the processes, or raise InvalidSnapshot."""
-        restored = _FIELDS.fill(cls(tolerances, levels), None, state)
-        restored._set_limits()
-        return restored
+    def _on_restored(self) -> None:
+        self._set_limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +224,7 @@ class Subject(NamedTuple):
     name: str | None
 
 
-class Family:
+class Family(StoredArrays):
     """The tests of a family, in the order in which they started, under one level.
 
     Each scope has a share of the level. The number of classes, categories or slices is unknown when
@@ -236,6 +232,10 @@ class Family:
     by the sum of all such shares. In the scope "labels" the share is 1 / k^2: most feeds have two
     classes, and one test there.
     """
+
+    _stored = StateSchema(
+        bytes_of("_names", "n", stored_as="parts"), ints("since", "m", least=-1), part("bets")
+    )
 
     def __init__(
         self, kind: AlarmKind, shares: Mapping[AlarmScope, float], level: float, tolerance: float
@@ -311,31 +311,18 @@ class Family:
             "since": None if self.since[j] < 0 else self.since[j],
         }
 
-    def state(self) -> Arrays:
-        """Return the names of the tests and their wealth as arrays."""
-        return nest("bets", self.bets.state()) | {
-            "parts": as_array(json.dumps(self.parts).encode()),
-            "since": np.array(self.since, dtype=np.int64),
-        }
+    @property
+    def _names(self) -> Bytes:
+        return as_array(json.dumps(self.parts).encode())
 
-    @classmethod
-    def from_state(cls, state: Arrays, empty: Self, owner: type) -> Self:
-        """Restore the tests of a family without tests, or raise InvalidSnapshot."""
-        restored = copy(empty)
-        restored.parts, restored.since, restored.bets = [], [], BetProcesses([], [])
-        try:
-            named = [Subject(*one) for one in json.loads(state["parts"].tobytes())]
-            fits = all(restored.add(part) for part in named)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidSnapshot(f"monitors: {error}") from error
-        if not fits:
-            raise InvalidSnapshot("monitors: the names of the tests do not fit")
-        m = len(restored.parts)
-        tolerances = [restored._tolerance] * m
-        restored.bets = BetProcesses.from_state(under("bets", state), tolerances, restored.levels)
-        fields = StateSchema(ints("since", f"{m}", least=-1))
-        restored.since = fields.values(owner, None, state)["since"].tolist()
-        return restored
+    @_names.setter
+    def _names(self, stored: Bytes) -> None:
+        self.parts, self.since, self.bets = [], [], BetProcesses([], [])
+        named = [Subject(*one) for one in json.loads(stored.tobytes())]
+        require(all(self.add(part) for part in named), "names of the tests")
+
+    def _on_restored(self) -> None:
+        require(len(self.since) == len(self.parts), "since")
 
 
 def _divisor(scope: AlarmScope, place: int) -> float:

@@ -1,26 +1,25 @@
 """MonitorSet: the sequential tests that monitor a feed, under one level."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
 from online_svm.config.groups import MonitorConfig
-from online_svm.config.semantics import SEMANTICS
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.metrics.sequential.families import Finding
-from online_svm.storage.state import nest, under
+from online_svm.storage.state_schema import StateSchema, StoredArrays, part
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.types import Arrays, Bools
+from online_svm.types import Bools
 
-CALIBRATION_SHARE, CALIBRATION_SHARE_BEFORE_6 = 0.5, 0.7
+CALIBRATION_SHARE = 0.5
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
 
 ROWS_PER_SCORER = 10_000  # scored examples for which the exchangeability tests keep one scorer
 
 
-class MonitorSet:
+class MonitorSet(StoredArrays):
     """Monitors scored rows and reports findings.
 
     Under all nulls, the probability of any finding, over an unlimited run, is at most
@@ -29,12 +28,14 @@ class MonitorSet:
 
     `in_order` is whether rows arrive in the order of their examples. In label order, with delayed
     labels, even independent examples are not exchangeable, so the exchangeability tests are
-    omitted. `semantics` is of the feed: the shares of the labels are tested since semantics 6.
+    omitted.
 
     `most` is the largest number of examples for which a label may stand, with a label budget. Rows
     whose draw is below 1 / `most` were wanted independently of their answer: the exchangeability
     tests read these alone, because a choice by answers would break the order.
     """
+
+    _stored = StateSchema(part("_calibration"), part("_exchangeability"))
 
     def __init__(
         self,
@@ -42,16 +43,15 @@ class MonitorSet:
         seed: int = 0,
         *,
         in_order: bool = True,
-        semantics: int = SEMANTICS,
         most: int = 1,
     ) -> None:
         self._most = most
-        levels = _Levels.of(config, semantics)
-        self._calibration = CalibrationMonitor(config.tolerance, levels.calibration, most)
+        share, level = CALIBRATION_SHARE, config.alarm_level
+        self._calibration = CalibrationMonitor(config.tolerance, share * level, most)
         self._exchangeability = None
         if in_order:
             self._exchangeability = ExchangeabilityMonitor(
-                levels.exchangeability, ROWS_PER_SCORER, seed, tests_labels=semantics >= 6
+                (1.0 - share) * level, ROWS_PER_SCORER, seed
             )
 
     def update(self, rows: ScoredRows, since: int = 0) -> list[Finding]:
@@ -82,27 +82,6 @@ class MonitorSet:
         order = [] if self._exchangeability is None else self._exchangeability.report()
         return {"tests": self._calibration.report() + order}
 
-    def state(self) -> Arrays:
-        """Return the state of all tests as arrays."""
-        state = nest("calibration", self._calibration.state())
-        if self._exchangeability is not None:
-            state |= nest("exchangeability", self._exchangeability.state())
-        return state
-
-    @classmethod
-    def from_state(
-        cls, state: Arrays, config: MonitorConfig, seed: int = 0, **options: Any
-    ) -> Self:
-        """Restore monitors that were made with these arguments.
-
-        Raises InvalidSnapshot or LookupError if an array is absent or does not fit.
-        """
-        restored = cls(config, seed, **options)
-        restored._calibration.restore(under("calibration", state))
-        if restored._exchangeability is not None:
-            restored._exchangeability.restore(under("exchangeability", state))
-        return restored
-
 
 def _found(
     tests: CalibrationMonitor | ExchangeabilityMonitor, rows: ScoredRows, chosen: Bools | None
@@ -112,15 +91,3 @@ def _found(
         return tests.update(rows)
     places = np.flatnonzero(chosen)
     return [replace(one, row=int(places[one.row])) for one in tests.update(rows.taken(chosen))]
-
-
-class _Levels(NamedTuple):
-    """The level of each family of tests."""
-
-    calibration: float
-    exchangeability: float
-
-    @classmethod
-    def of(cls, config: MonitorConfig, semantics: int) -> Self:
-        share = CALIBRATION_SHARE if semantics >= 6 else CALIBRATION_SHARE_BEFORE_6
-        return cls(share * config.alarm_level, (1.0 - share) * config.alarm_level)

@@ -3,7 +3,9 @@
 Newton boosting of the logistic loss or, for more than two classes, of the softmax loss. A leaf then
 has a step for each class, and the structure of a tree is fitted to the sum of the class gradients
 with random signs. A node tries a few random features, each cut at the value of a random row, and
-keeps the best cut, without histograms or sorting (Geurts, Ernst and Wehenkel 2006).
+keeps the best cut, without histograms or sorting (Geurts, Ernst and Wehenkel 2006). Such cuts
+rarely separate the rare values of a column that is mostly one value; every second cut can be
+uniform over the used bins instead.
 
 Gradients and curvatures are integers in units of 2^-s, packed into one int64: one addition adds
 both, and sums are exact in any order. Random numbers are hashes of (key, tree, node, trial).
@@ -22,7 +24,6 @@ from online_svm.refit.committee.forest import (
     NODES,
     TREES_OF_MORE,
     TREES_OF_TWO,
-    Bytes,
     Forest,
     Shorts,
     Words,
@@ -32,17 +33,48 @@ from online_svm.refit.committee.forest import (
     log_odds,
 )
 from online_svm.refit.committee.ranks import EDGES, Ranks, places_of
-from online_svm.storage.state import nest, require, under
-from online_svm.storage.state_schema import StateSchema, bytes_of, floats, ints, shorts, words
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    StoredArrays,
+    StoredRecord,
+    bytes_of,
+    floats,
+    one,
+    record,
+    shorts,
+    words,
+)
+from online_svm.types import Bytes, Floats, Ints
 
 
 class Sample(NamedTuple):
     """The training data of a forest."""
 
     bins: Bytes  # shape (n_features, n)
+    # Shape (n_features,); every second cut is uniform over the bins below it; 0 for no such cuts.
+    uniform_below: Bytes
     codes: Ints  # shape (n,)
     weights: Floats  # shape (n,); positive, with mean 1
+
+    @classmethod
+    def of(cls, bins: Bytes, codes: Ints, weights: Floats, *, uniform: bool = False) -> Self:
+        """Return a sample; if `uniform`, every second cut is uniform over the used bins."""
+        below = bins.max(axis=1) if uniform else np.zeros(len(bins), dtype=np.uint8)
+        return cls(bins, below, codes, weights)
+
+
+class Boosting(NamedTuple):
+    """The constants of boosting."""
+
+    shrinkage: float = 0.15
+    ridge: float = 1.0  # positive; penalty on the step of a leaf, added to its curvature
+    min_curvature: float = 1.0  # positive; on either side of a cut
+    cuts: int = 8  # random cuts that a node tries; a multiple of 4
+
+
+MEMBER = Boosting()
+"""The constants of the committee's member, which sees the window."""
 
 
 class _ScratchOfTwo(NamedTuple):
@@ -60,14 +92,14 @@ class _ScratchOfMore(NamedTuple):
     base: Floats  # shape (K,)
 
 
-def grow_two(sample: Sample, seed: int, number: int, forest: Forest) -> None:
+def grow_two(sample: Sample, boosting: Boosting, seed: int, number: int, forest: Forest) -> None:
     """Write the trees for the log-odds of class 1 of two to `forest`."""
     n = len(sample.codes)
     rows, pairs = np.empty((2, n), dtype=np.int32), np.empty(n, dtype=np.int64)
-    _grow_two(sample, seed, number, _ScratchOfTwo(rows, pairs, np.empty(n)), forest)
+    _grow_two(sample, boosting, seed, number, _ScratchOfTwo(rows, pairs, np.empty(n)), forest)
 
 
-def grow_more(sample: Sample, seed: int, number: int, forest: Forest) -> None:
+def grow_more(sample: Sample, boosting: Boosting, seed: int, number: int, forest: Forest) -> None:
     """Write the trees for the logits of three or more classes to `forest`."""
     n, classes = len(sample.codes), forest.leaves.shape[2]
     scratch = _ScratchOfMore(
@@ -78,38 +110,47 @@ def grow_more(sample: Sample, seed: int, number: int, forest: Forest) -> None:
         of_rows=np.empty((4, n)),
         base=np.empty(classes),
     )
-    _grow_more(sample, seed, number, scratch, forest)
+    _grow_more(sample, boosting, seed, number, scratch, forest)
 
 
 @kernel
 def _grow_two(
-    sample: Sample, seed: int, number: int, scratch: _ScratchOfTwo, forest: Forest
+    sample: Sample,
+    boosting: Boosting,
+    seed: int,
+    number: int,
+    scratch: _ScratchOfTwo,
+    forest: Forest,
 ) -> None:
     """Implement `grow_two` with scratch."""
 
 
 @kernel
 def _grow_more(
-    sample: Sample, seed: int, number: int, scratch: _ScratchOfMore, forest: Forest
+    sample: Sample,
+    boosting: Boosting,
+    seed: int,
+    number: int,
+    scratch: _ScratchOfMore,
+    forest: Forest,
 ) -> None:
     """Implement `grow_more` with scratch."""
 
 
 NEW_BINS_EVERY = 20  # fits
 
-TREE_MODEL_SCHEMA = StateSchema(
-    words("features", f"trees {NODES}"), floats("cuts", f"trees {NODES}"),
-    shorts("leaves", f"trees {LEAVES} S"),
-)  # fmt: skip
-"""Stored fields of a `TreeModel`."""
-
 
 @dataclass(frozen=True, slots=True)
-class TreeModel:
+class TreeModel(StoredRecord):
     """Log-odds by boosted trees: for class 1 of two, else for each class against the rest.
 
     The bits of a row's score do not depend on the other rows.
     """
+
+    _stored = StateSchema(
+        words("features", f"trees {NODES}"), floats("cuts", f"trees {NODES}"),
+        shorts("leaves", f"trees {LEAVES} S"), record("ranks", of=Ranks, optional=True),
+    )  # fmt: skip
 
     features: Words  # shape (n_trees, NODES); feature that a node tests
     cuts: Floats  # shape (n_trees, NODES); a row with a larger value goes right
@@ -126,21 +167,15 @@ class TreeModel:
         log_odds(totals, out)
         return out
 
-    def state(self) -> Arrays:
-        """Return the attributes by name."""
-        return TREE_MODEL_SCHEMA.arrays_of(self) | _ranks_state(self.ranks)
+    def _on_restored(self) -> None:
+        require(self.features.size and self.cuts.size, "features")
 
-    @classmethod
-    def from_state(cls, state: Arrays, n_features: int) -> Self:
-        """Return the model described by `state`, for rows with `n_features` features."""
-        ranks = _stored_ranks(state, n_features)
-        model = cls(**TREE_MODEL_SCHEMA.values(cls, None, state), ranks=ranks)
-        width = n_features if ranks is None else ranks.width
-        require(model.features.size and model.features.max() < width, "features")
-        return model
+    def check_width(self, n_features: int) -> None:
+        """Raise ValueError unless the trees take rows with `n_features` features."""
+        require(self.features.max() < _width(self.ranks, n_features), "features")
 
 
-class TreeMachine:
+class TreeMachine(StoredArrays):
     """Boosted trees of binned rows.
 
     The bins are computed again when the rows have doubled, and at every `NEW_BINS_EVERY`-th fit. A
@@ -150,8 +185,15 @@ class TreeMachine:
     `categories`, shape (n_features,): category number of each column, ascending; -1 for a number.
     """
 
+    _stored = StateSchema(
+        floats("edges", f"width {BINS - 1}"),
+        one("binned_on"), one("fits", below=NEW_BINS_EVERY + 1),
+        words("forest.features"), bytes_of("forest.bins"),
+        shorts("forest.leaves", least=-MAX_LEAF), record("ranks", of=Ranks, optional=True),
+    )  # fmt: skip
+
     def __init__(self, n_classes: int, seed: int, categories: Ints | None = None) -> None:
-        self._seed, self._categories = seed, categories
+        self._n_classes, self._seed, self._categories = n_classes, seed, categories
         self.ranks: Ranks | None = None  # ranks of category values in the last fit
         self._trees, self._decisions = _shape(n_classes)
         # Shape (n_features, BINS - 1): bin edges of the tree features; empty before the first fit.
@@ -181,9 +223,9 @@ class TreeMachine:
         weights = np.asarray(penalties, dtype=np.float64)[codes]
         counts = np.bincount(codes, minlength=len(penalties)).tolist()
         total = sum(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
-        sample = Sample(bins_of(X, self.edges), codes, weights * (len(codes) / total))
+        sample = Sample.of(bins_of(X, self.edges), codes, weights * (len(codes) / total))
         grow = grow_two if self._decisions == 1 else grow_more
-        grow(sample, self._seed, number, self.forest)
+        grow(sample, MEMBER, self._seed, number, self.forest)
 
     def model(self) -> TreeModel:
         """Return the forest as a scorer."""
@@ -192,45 +234,17 @@ class TreeMachine:
         cuts = np.concatenate([self.edges, no_cut], axis=1)[features, bins]
         return TreeModel(features, cuts, leaves, self.ranks)
 
-    def state(self) -> Arrays:
-        """Return edges, counts, forest and ranks by name."""
-        counts = {"binned_on": np.array([self.binned_on]), "fits": np.array([self.fits])}
-        ranks = _ranks_state(self.ranks)
-        return {"edges": self.edges, **counts, **self.forest._asdict(), **ranks}
-
-    @classmethod
-    def from_state(
-        cls, state: Arrays, n_classes: int, seed: int, categories: Ints | None = None
-    ) -> Self:
-        """Return the machine described by `state`, which must have passed `check`."""
-        machine = cls(n_classes, seed, categories)
-        if categories is not None:
-            machine.ranks = Ranks.from_state(under("ranks", state), len(categories))
-        machine.edges = state["edges"].copy()
-        machine.binned_on, machine.fits = int(state["binned_on"][0]), int(state["fits"][0])
-        machine.forest = Forest(*(state[name].copy() for name in Forest._fields))
-        return machine
-
-    @staticmethod
-    def check(state: Arrays, n_classes: int, n_features: int, categories: Ints | None) -> None:
-        """Check the state of a machine for these classes and categories.
-
-        Raises InvalidSnapshot or ValueError if a part is missing or malformed.
-        """
-        width, ranks = n_features, _stored_ranks(state, n_features)
+    def _on_restored(self) -> None:
+        categories, ranks = self._categories, self.ranks
+        require(self.forest.features.max() < len(self.edges), "features")
         require((ranks is None) == (categories is None), "ranks")
         if ranks is not None and categories is not None:
-            width = ranks.width
-            require((ranks.places == places_of(categories, n_classes)).all(), "places")
+            require(np.array_equal(ranks.places, places_of(categories, self._n_classes)), "places")
             require(((ranks.ranks[:, 0] != 0) == (categories >= 0)).all(), "ranks")
-        trees, decisions = _shape(n_classes)
-        StateSchema(
-            floats("edges", f"{width} {BINS - 1}"),
-            ints("binned_on", "1"), ints("fits", "1", below=NEW_BINS_EVERY + 1),
-            words("features", f"{trees} {NODES}", below=width),
-            bytes_of("bins", f"{trees} {NODES}"),
-            shorts("leaves", f"{trees} {LEAVES} {decisions}", least=-MAX_LEAF),
-        ).values(TreeMachine, None, state)  # fmt: skip
+
+    def check_width(self, n_features: int) -> None:
+        """Raise ValueError unless the bins are those of rows with `n_features` features."""
+        require(len(self.edges) == _width(self.ranks, n_features), "edges")
 
     def _zeros(self) -> Forest:
         return Forest(
@@ -240,14 +254,12 @@ class TreeMachine:
         )
 
 
-def _ranks_state(ranks: Ranks | None) -> Arrays:
-    return {} if ranks is None else nest("ranks", ranks.state())
-
-
-def _stored_ranks(state: Arrays, n_features: int) -> Ranks | None:
-    """Return the ranks in a state, if any, for rows with `n_features` columns."""
-    parts = under("ranks", state)
-    return Ranks.from_state(parts, n_features) if parts else None
+def _width(ranks: Ranks | None, n_features: int) -> int:
+    """Return the number of features that trees see of rows with `n_features` features."""
+    if ranks is None:
+        return n_features
+    require(len(ranks.places) == n_features, "places")
+    return ranks.width
 
 
 def _shape(n_classes: int) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logi
 from online_svm.refit.committee.stack import CommitteeModel, Scorer, Stack, member_scores
 from online_svm.refit.task import Fitted
 from online_svm.storage.state import Header, State, nest, under
+from online_svm.storage.state_schema import StateSchema, StoredArrays, floats
 from online_svm.svm.exact.rolling_machine import TOLERANCE, RollingMachine
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
@@ -57,7 +58,7 @@ MEMBERS: dict[MemberName, Member] = {
 }
 
 
-class LogisticMachine:
+class LogisticMachine(StoredArrays):
     """One logistic regression for two classes (positive means class 1), else one a class.
 
     It minimises 1/2 |w|^2 + sum_i C_i log(1 + exp(-y_i f(x_i))), f(x) = w.x + b, with a weak
@@ -65,6 +66,8 @@ class LogisticMachine:
 
     `weights`, shape (S, n_features + 1): the intercept is last.
     """
+
+    _stored = StateSchema(floats("weights"))
 
     def __init__(self, n_classes: int, n_features: int) -> None:
         self.weights: Floats = np.zeros((1 if n_classes == 2 else n_classes, n_features + 1))
@@ -84,17 +87,6 @@ class LogisticMachine:
             targets = (codes == s + first).astype(np.float64)
             problem = Regression(features, targets, costs, centre, ridge)
             fit_ridge_logistic(problem, weights, MAX_NEWTON_STEPS, GRADIENT_TOLERANCE)
-
-    def state(self) -> Arrays:
-        """Return the weights."""
-        return {"weights": self.weights}
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Return the machine with the weights in `state`."""
-        machine = cls.__new__(cls)
-        machine.weights = state["weights"].copy()
-        return machine
 
     def model(self) -> KernelModel:
         """Return the regressions as a scorer: each is one vector of a linear kernel."""
@@ -251,9 +243,9 @@ class Committee:
         for m, member in enumerate(committee._members):
             own, parts = header["machines"][m], under(str(m), arrays)
             if member.kind == "logistic":
-                machine: Machine = LogisticMachine.from_state(parts)
+                machine: Machine = LogisticMachine(n_classes, X.shape[1]).restore(parts)
             elif member.kind == "trees":
-                machine = TreeMachine.from_state(parts, n_classes, config.seed, window.categories)
+                machine = TreeMachine(n_classes, config.seed, window.categories).restore(parts)
             else:
                 machine = RollingMachine.from_state(State(own, parts | {"X": points}))
             committee._machines.append(machine)

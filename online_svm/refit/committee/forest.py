@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.compiled.kernel import kernel
-from online_svm.types import Floats, Ints
+from online_svm.types import Bytes, Floats, Ints
 
-Bytes = NDArray[np.uint8]
 Shorts = NDArray[np.int16]
 Words = NDArray[np.int32]
 

@@ -11,7 +11,8 @@ A value that is not in T gets the rank 0, the position of the overall share; all
 from 0. Ranks come from integer counts; on equal shares the first column has the lower rank.
 """
 
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +20,20 @@ from numpy.typing import NDArray
 from online_svm.compiled.kernel import kernel
 from online_svm.refit.committee.forest import BINS
 from online_svm.storage.state import require
-from online_svm.storage.state_schema import StateSchema, floats, shorts, words
-from online_svm.types import Arrays, Bools, Floats, Ints
+from online_svm.storage.state_schema import StateSchema, StoredRecord, floats, shorts, words
+from online_svm.types import Bools, Floats, Ints
 
 MAX_ORDERS = 4  # with more than two classes, the number of them that rank the values
 MAX_RANK = BINS // 2 - 1
 EDGES = np.append(np.arange(BINS - 2) + 0.5 - MAX_RANK, np.finfo(np.float64).max)
 """Bin edges of a feature of ranks: one between any two ranks."""
 
-RANKS_SCHEMA = StateSchema(words("places", "d"), floats("limits", "d"), shorts("ranks", "d orders"))
 
-
-class Ranks(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ranks(StoredRecord):
     """The mapping from encoded columns to features of trees."""
+
+    _stored = StateSchema(words("places", "d"), floats("limits", "d"), shorts("ranks", "d orders"))
 
     # Shape (d,); tree feature of each column; for a category, its first feature.
     places: NDArray[np.int32]
@@ -63,7 +65,7 @@ class Ranks(NamedTuple):
             shares = (has[codes == k].sum(axis=0) + share) / (has.sum(axis=0) + 1.0)
             for category in range(int(categories.max()) + 1):
                 own = categories == category
-                ranks[own, order] = _ranked(shares[own], share)
+                ranks[own, order] = ranked(shares[own], share)
         return cls(places_of(categories, n_classes), limits, ranks)
 
     @property
@@ -85,24 +87,16 @@ class Ranks(NamedTuple):
         _write(X, self.places, self.limits, self.ranks, out)
         return out
 
-    def state(self) -> Arrays:
-        """Return the attributes by name."""
-        return RANKS_SCHEMA.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays, n_features: int) -> Self:
-        """Return the ranks described by `state`, for rows with `n_features` columns."""
-        ranks = cls(**RANKS_SCHEMA.values(cls, None, state))
-        require(len(ranks.places) == n_features and ranks.ranks.size, "places")
-        are_ranks = ranks.ranks != 0
+    def _on_restored(self) -> None:
+        require(self.ranks.size, "places")
+        are_ranks = self.ranks != 0
         require((are_ranks.all(axis=1) == are_ranks.any(axis=1)).all(), "ranks")
-        require((np.abs(ranks.ranks) <= MAX_RANK).all(), "ranks")
+        require((np.abs(self.ranks) <= MAX_RANK).all(), "ranks")
         # Each column belongs to the category of the last one, or to the next feature.
-        steps, values = np.diff(ranks.places), are_ranks[:, 0]
+        steps, values = np.diff(self.places), are_ranks[:, 0]
         continues = values[:-1] & values[1:] & (steps == 0)
-        begins = steps == np.where(values[:-1], ranks.ranks.shape[1], 1)
-        require(ranks.places[0] == 0 and (continues | begins).all(), "places")
-        return ranks
+        begins = steps == np.where(values[:-1], self.ranks.shape[1], 1)
+        require(self.places[0] == 0 and (continues | begins).all(), "places")
 
 
 def orders_of(n_classes: int) -> int:
@@ -118,7 +112,7 @@ def places_of(categories: Ints, n_classes: int) -> NDArray[np.int32]:
     return np.append(0, np.cumsum(steps)).astype(np.int32)
 
 
-def _ranked(shares: Floats, share: float) -> Ints:
+def ranked(shares: Floats, share: float) -> Ints:
     """Return the ranks of `shares` relative to that of `share`, which ranks below equal shares."""
     order = np.argsort(np.append(share, shares), kind="stable")
     places = np.argsort(order, kind="stable")

@@ -5,7 +5,6 @@
 #include "refit/committee/ridge_logistic.h"
 
 #define MAX_LOG_ODDS 8.0
-#define WEIGHT_RIDGE 10.0
 enum { MAX_NEWTON_STEPS = 12 };
 
 /* The clipped log-odds of a score by a sigmoid. */
@@ -45,8 +44,10 @@ static void call_apply(const Slot *a, Slot *r) {
 
 /* The examples of a softmax stack, and scratch. */
 typedef struct {
-    Cube odds;                                   /* shape (n, M, S) */
-    const int64_t *codes;                        /* shape (n,) */
+    Cube odds;            /* shape (n, M, S) */
+    const int64_t *codes; /* shape (n,) */
+    const double *centre; /* shape (M,) */
+    double ridge;
     double *gradient, *direction, *start, *mean; /* shape (M,) */
     double *hessian;                             /* shape (M, M) */
     double *p;                                   /* shape (S,) */
@@ -75,11 +76,11 @@ The derivative by w_m is sum_i (E_i[l_m] - l_m of the true class), where l_m are
 mean over the classes by their probability. The Hessian is the sum of the covariances of the l_m. */
 static void write_moments(const Stack *of, const double *weights) {
     int64_t members = of->odds.rows, classes = of->odds.columns;
-    /* 1. The penalty, centred at equal weights. */
+    /* 1. The penalty. */
     for (int64_t k = 0; k < members * members; k++) of->hessian[k] = 0.0;
     for (int64_t m = 0; m < members; m++) {
-        of->gradient[m] = WEIGHT_RIDGE * (weights[m] - 1.0 / (double)members);
-        of->hessian[m * members + m] = WEIGHT_RIDGE;
+        of->gradient[m] = of->ridge * (weights[m] - of->centre[m]);
+        of->hessian[m * members + m] = of->ridge;
     }
     for (int64_t i = 0; i < of->odds.planes; i++) {
         /* 2. The probabilities of the classes. */
@@ -147,16 +148,18 @@ static void fit_more(const Stack *of, double *weights, double tol) {
 static void call_fit_more(const Slot *a, Slot *r) {
     (void)r;
     int64_t members = a[0].cube.rows;
-    double *scratch = a[4].matrix.at;
+    double *scratch = a[6].matrix.at;
     Stack of = {.odds = a[0].cube,
                 .codes = a[1].int_vector.at,
+                .centre = a[2].vector.at,
+                .ridge = a[3].real,
                 .gradient = scratch,
                 .direction = scratch + members,
                 .start = scratch + 2 * members,
                 .mean = scratch + 3 * members,
                 .hessian = scratch + 4 * members,
-                .p = a[5].vector.at};
-    fit_more(&of, a[2].vector.at, a[3].real);
+                .p = a[7].vector.at};
+    fit_more(&of, a[4].vector.at, a[5].real);
 }
 
 const Kernel refit_committee_stack_kernels[] = {
@@ -166,7 +169,8 @@ const Kernel refit_committee_stack_kernels[] = {
      "scores: f64[n,m,s] slope: f64[m,s] intercept: f64[m,s] weights: f64[m] constant: f64[1] out: =f64[n,s]",
      call_apply, false},
     {"refit.committee.stack._fit_more",
-     "odds: f64[n,m,s] codes: i64[n] weights: =f64[m] tol: float of_members: =f64[m+4,m] p: =f64[s]", call_fit_more,
-     true},
+     "examples: (odds: f64[n,m,s] codes: i64[n] centre: f64[m] ridge: float) weights: =f64[m] tol: float of_members: "
+     "=f64[m+4,m] p: =f64[s]",
+     call_fit_more, true},
     {0},
 };

@@ -11,7 +11,7 @@ intercept, for more by the softmax of the weighted sums. Its penalty is centred 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.boosting import TreeModel
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.storage.state import nest, require, under
-from online_svm.storage.state_schema import StateSchema, floats
+from online_svm.storage.state_schema import StateSchema, StoredRecord, floats
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
 
@@ -43,8 +43,10 @@ STACK_SCHEMA = StateSchema(
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(StoredRecord):
     """Sigmoids and weights of M members with S decisions each."""
+
+    _stored = STACK_SCHEMA
 
     slope: Floats  # shape (M, S); slopes of the sigmoids
     intercept: Floats  # shape (M, S); intercepts of the sigmoids
@@ -87,18 +89,10 @@ class Stack:
         _apply(scores, self.slope, self.intercept, self.weights, self.constant, out)
         return out
 
-    def state(self) -> Arrays:
-        """Return the attributes by name."""
-        return STACK_SCHEMA.arrays_of(self)
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Return the stack described by `state`."""
-        stack = cls(**STACK_SCHEMA.values(cls, None, state))
-        require(stack.slope.size, "slope")
-        require_weights(stack.weights)
-        require_weights(stack.constant)
-        return stack
+    def _on_restored(self) -> None:
+        require(self.slope.size, "slope")
+        require_weights(self.weights)
+        require_weights(self.constant)
 
 
 def require_weights(weights: Floats) -> None:
@@ -148,8 +142,23 @@ def fit_more(odds: Floats, codes: Ints, weights: Floats, tol: float) -> None:
     `weights`, shape (M,): the start, replaced by the solution.
     `tol`: as in `fit_two`.
     """
-    members, classes = odds.shape[1:]
-    _fit_more(odds, codes, weights, tol, np.empty((members + 4, members)), np.empty(classes))
+    centre = np.full(odds.shape[1], 1.0 / odds.shape[1])
+    fit_softmax(SoftmaxStack(odds, codes, centre, WEIGHT_RIDGE), weights, tol)
+
+
+class SoftmaxStack(NamedTuple):
+    """A penalised softmax regression with one weight for each of M members."""
+
+    odds: Floats  # shape (n, M, K)
+    codes: Ints  # shape (n,)
+    centre: Floats  # shape (M,); centre of the penalty
+    ridge: float  # strength of the penalty
+
+
+def fit_softmax(examples: SoftmaxStack, weights: Floats, tol: float) -> None:
+    """Minimise the penalised softmax loss, in place, by damped Newton steps; as `fit_more`."""
+    members, classes = examples.odds.shape[1:]
+    _fit_more(examples, weights, tol, np.empty((members + 4, members)), np.empty(classes))
 
 
 def _odds_of(scores: Floats, slope: Floats, intercept: Floats) -> Floats:
@@ -172,9 +181,9 @@ def _apply(
 
 @kernel
 def _fit_more(
-    odds: Floats, codes: Ints, weights: Floats, tol: float, of_members: Floats, p: Floats
+    examples: SoftmaxStack, weights: Floats, tol: float, of_members: Floats, p: Floats
 ) -> None:
-    """Implement `fit_more`; `of_members`, shape (M + 4, M), and `p`, shape (K,), are scratch."""
+    """Implement `fit_softmax`; `of_members`, shape (M + 4, M), and `p`, shape (K,), are scratch."""
 
 
 Scorer = KernelModel | TreeModel
@@ -222,7 +231,8 @@ class CommitteeModel:
         for m, own in enumerate(kernels):
             parts = under(str(m), state)
             if own is None:
-                trees = TreeModel.from_state(parts, n_features)
+                trees = TreeModel.from_state(parts)
+                trees.check_width(n_features)
                 require(trees.leaves.shape[2] == decisions, "leaves")
                 machines.append(trees)
                 continue

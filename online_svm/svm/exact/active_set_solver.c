@@ -81,9 +81,7 @@ static bool join_new(const Machine *machine, const ActiveSet *active, const Rows
     /* 2. The new training points within the wider margin. */
     int64_t *joining = active->chosen.at, joined = 0;
     for (int64_t ordinal = counts[CHECKED]; ordinal < rings[TRAIN_TAIL]; ordinal++) {
-        /* Ordinals are negative if points left between the last assessment and a move to larger rings; they are taken
-            modulo the ring size. */
-        int64_t slot = (ordinal % rings[TRAIN_SIZE] + rings[TRAIN_SIZE]) % rings[TRAIN_SIZE];
+        int64_t slot = ordinal % rings[TRAIN_SIZE];
         double violation = greater(machine->up[slot] - b, b - machine->down[slot]);
         if (violation > threshold && active->place.at[slot] == VACANT) joining[joined++] = slot;
     }

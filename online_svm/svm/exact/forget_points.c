@@ -5,6 +5,7 @@ of zero, so other variables absorb the clipped amount: those with the least cost
 coefficients in the same way. */
 #include <math.h>
 
+#include "compiled/extremes.h"
 #include "svm/exact/common_shift.h"
 #include "svm/exact/machine_state.h"
 
@@ -107,9 +108,10 @@ static void forget_training(const Bank *bank, IntVector slots) {
             row_in(bank->lower, s)[slots.at[i]] = row_in(bank->upper, s)[slots.at[i]] = 0.0;
     }
     clip(bank, slots);
-    /* 2. Remove it from the active set. */
+    /* 2. Remove it from the active set, and from the points that the set was not assessed with. */
     for (int64_t s = 0; s < bank->b.n; s++) {
         ActiveSet active = set_of(&bank->active, s);
+        active.counts[CHECKED] = greater_int(active.counts[CHECKED], rings[TRAIN_HEAD] + slots.n);
         for (int64_t i = 0; i < slots.n; i++) {
             row_in(bank->z, s)[slots.at[i]] = 0.0;
             if (active.place.at[slots.at[i]] != VACANT) leave(&active, slots.at[i]);

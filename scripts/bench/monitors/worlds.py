@@ -1,27 +1,19 @@
-"""Streams with a known change, by laws of category and label; others that our predictor answers.
+"""Streams with a known change, by laws of category and label.
 
-In the former a predictor that counts answers each example: its taxonomy never changes, and its
-counts are of a rolling window, refitted as a feed is. So the announced probabilities come from
-finite calibration sets and follow a change with a delay, as in a feed.
+A predictor that counts answers each example: its taxonomy never changes, and its counts are of a
+rolling window, refitted as a feed is. So the announced probabilities come from finite calibration
+sets and follow a change with a delay, as in a feed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.stats import norm
 
-from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.alarm import Alarm
-from online_svm.stream.input_batch import DelayedLabel, InputBatch
-from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Bools, Floats, Ints
-from scripts.bench.quality.methods import answers_of
-from scripts.bench.quality.streams import stream
 
 ROWS, BURNT, CHANGE = 10_000, 2_000, 5_000
 """Examples of a stream; those before monitors begin; those before the change."""
@@ -86,7 +78,6 @@ NULLS = {
 
 CHANGES = {
     "rate .2 to .25": World(_jump(0.2, 0.25)),
-    "rate .2 to .3": World(_jump(0.2, 0.3)),
     "rate .2 to .6": World(_jump(0.2, 0.6)),
     "swap of category rates": World(
         lambda t: _rates(_SWAPPED[:: 1 if t < 0 else -1], np.array([0.5, 0.5]))
@@ -97,8 +88,6 @@ CHANGES = {
     "10 % wrong labels": World(lambda t: _noisy(0.0 if t < 0 else 0.1)),
     "gradual rotation": World(_rotation),
     "covariate shift alone": World(lambda t: _rates(_LADDER, _EVEN if t < 0 else _SKEWED)),
-    # A year is 2,000 examples.
-    "season": World(lambda t: _binary(0.3 + 0.15 * np.sin(5.0 * np.pi * max(t, 0.0)))),
 }
 
 WORLDS = NULLS | CHANGES
@@ -187,99 +176,3 @@ def counted(
 def _draws(rng: np.random.Generator, law: Floats, m: int) -> Ints:
     cumulative = np.cumsum(law.ravel())
     return np.minimum(np.searchsorted(cumulative, rng.random(m)), law.size - 1)
-
-
-INDEPENDENT = {f"i.i.d., {k} classes, our answers": k for k in (2, 3, 4, 7)}
-"""Independent examples of a few classes, many with heavy tails. Nothing changes, but probabilities
-announced after a hundred examples are off by several points, since they were learned from few."""
-
-INDEPENDENT_ROWS = 1_500
-"""Without a tolerance for such probabilities alarms came between examples 100 and 1,008."""
-
-FREEDOM = (np.inf, 3.0, 1.5, 1.0)
-"""Degrees of freedom of the features' t distributions, in turn: from the normal to Cauchy's."""
-
-LATE_ROWS, RATE, HORIZON = 3_000, 0.3, 250
-SOONER = (240, 0)  # examples from an answer to its label, of the two classes
-
-LATE = {
-    f"positives sooner, by {maturity}": PredictorConfig(
-        classes=("no", "yes"), committee="single", horizon=HORIZON, maturity=maturity
-    )
-    for maturity in ("horizon", "arrival")
-}
-"""Nothing changes in these streams: the two rules differ in when an example is learned."""
-
-REAL: dict[str, int | None] = {"2cdt": 400, "2cht": 400, "moving-squares": None, "elec2": None}
-"""Examples before the first change: 2cdt and 2cht take a step every 400 examples, moving-squares
-moves at all times, and for Elec2 the change is not known."""
-
-
-def independent(classes: int, seed: int) -> tuple[Floats, Ints]:
-    """Return features of shape (`INDEPENDENT_ROWS`, 2, 4 or 8) and the codes of their labels."""
-    rng = np.random.default_rng([classes, seed])
-    d = int(rng.choice([2, 4, 8]))
-    apart = float(rng.choice([0.7, 1.2, 2.0]))
-    shares = np.full(classes, 1 / classes) if seed % 3 else rng.dirichlet(np.full(classes, 3.0))
-    centres = 1.5 * apart / np.sqrt(d) * rng.normal(size=(classes, d))
-    codes = rng.choice(classes, INDEPENDENT_ROWS, p=shares)
-    freedom = FREEDOM[seed % len(FREEDOM)]
-    shape = (INDEPENDENT_ROWS, d)
-    noise = rng.normal(size=shape) if freedom == np.inf else rng.standard_t(freedom, shape)
-    return centres[codes] + noise, codes
-
-
-def independent_alarms(classes: int, seed: int) -> list[Alarm]:
-    """Return the alarms of the default predictor in such a stream, in order."""
-    answers = answers_of(*independent(classes, seed), classes)
-    return [one for one in answers if isinstance(one, Alarm)]
-
-
-def late_alarms(
-    config: PredictorConfig, seed: int, delays: tuple[int, int] = SOONER
-) -> list[Alarm]:
-    """Return the calibration alarms of the predictor in a stream of 3,000 examples, in order.
-
-    Of the examples 30 % are of the second class; one of two features separates them, with one
-    standard deviation between the classes. Labels come so many examples after the answer, by class;
-    both delays are less than the horizon.
-    """
-    rng = np.random.default_rng(seed)
-    codes = (rng.random(LATE_ROWS) < RATE).astype(np.int64)
-    X = rng.normal(size=(LATE_ROWS, 2))
-    X[:, 0] += codes
-    predictor = OnlinePredictor(config)
-    rows, late, index = list[int](), dict[int, DelayedLabel](), 0
-    for i in range(LATE_ROWS):
-        rows.append(index)
-        for code in (0, 1):
-            known = i - delays[code]
-            if known >= 0 and codes[known] == code:
-                index += 1
-                late[index] = DelayedLabel(str(known), ("no", "yes")[code])
-        index += 1
-    batch = InputBatch(X, [None] * LATE_ROWS, rows, late, ids=[str(i) for i in range(LATE_ROWS)])
-    return [alarm for _, alarm in predictor.process(batch).alarms if alarm.kind == "calibration"]
-
-
-@lru_cache(maxsize=1)
-def answered(name: str) -> WatchedStream:
-    """Return the first 10,000 examples of a stream with the answers of the predictor."""
-    X, codes = stream(name, seed=0)
-    return WatchedStream.of(scored(X, codes))
-
-
-def scored(X: Floats, codes: Ints) -> ScoredRows:
-    """Return the rows that the monitors of a feed see, of all models together."""
-    answers = answers_of(X, codes, int(codes.max()) + 1, committee="single", monitors="off")
-    parts = [
-        ScoredRows.of(block, codes[block.n], X=X[block.n])
-        for block in answers
-        if isinstance(block, PredictionBlock) and block.status == "ok"
-    ]
-    # As of the last model: no monitor asks which one answered.
-    names = ("n", "columns", "point", "lower", "upper", "venn_point", "scores", "category", "X")
-    whole: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
-    }
-    return replace(parts[-1], **whole)

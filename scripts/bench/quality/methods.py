@@ -5,7 +5,7 @@ fitted on the last 2,000 examples at every 250th, and answer the next 250 at onc
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.batch import Answers
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
-from workers.offline.backtest.prequential import HEADLINE, Published, published
+from workers.offline.backtest.prequential import Published
 
 Peer = Callable[[Floats, Ints, int], Floats]
 """Returns probabilities of shape (n, n_classes), given rows, codes and the number of classes."""
@@ -44,32 +43,18 @@ def unknown(n: int, n_classes: int) -> Floats:
     return np.full((n, n_classes), 1.0 / n_classes)
 
 
-def answers_of(
-    X: Floats, codes: Ints, n_classes: int, names: Sequence[str] = (), **changes: Any
-) -> Answers:
+def ours(X: Floats, codes: Ints, n_classes: int) -> Published:
     """Return the predictor's answers to labelled examples; labels are codes of declared classes."""
     classes = tuple(str(code) for code in range(n_classes))
-    config = PredictorConfig.model_validate({"classes": classes} | changes)
-    predictor = OnlinePredictor(config)
-    schema = predictor.schema.of_features(tuple(names), len(names)) if names else None
-    return predictor.step_many(X, [classes[code] for code in codes.tolist()], schema=schema)
-
-
-def ours(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> dict[str, Published]:
-    """Return every published probability, as `answers_of` has it."""
-    found: dict[str, Published] = {}
-    for block in answers_of(X, codes, n_classes, **changes):
+    predictor = OnlinePredictor(PredictorConfig(classes=classes))
+    answers = predictor.step_many(X, [classes[code] for code in codes.tolist()])
+    intervals = np.tile([0.0, 1.0], (len(X), n_classes, 1))
+    found = Published(unknown(len(X), n_classes), intervals)
+    for block in answers:
         if isinstance(block, PredictionBlock) and block.status == "ok":
-            for name, part in published(block).items():
-                if name not in found:
-                    blank = np.tile([0.0, 1.0], (len(X), n_classes, 1))
-                    intervals = None if part.intervals is None else blank
-                    found[name] = Published(unknown(len(X), n_classes), intervals)
-                whole = found[name]
-                whole.probabilities[block.n] = part.probabilities  # all are labelled: n numbers
-                if part.intervals is not None and whole.intervals is not None:
-                    whole.intervals[block.n] = part.intervals
-    return found or {HEADLINE: Published(unknown(len(X), n_classes))}
+            found.probabilities[block.n] = block.point  # all are labelled: n numbers
+            intervals[block.n] = np.stack((block.lower, block.upper), axis=-1)
+    return found
 
 
 def rolling(fit: Fit, prepare: Callable[[], Any] = StandardScaler) -> Peer:
@@ -151,17 +136,12 @@ PEERS: dict[str, Peer] = {
     "river AMF": of_river(lambda _: forest.AMFClassifier(seed=0)),
 }
 
-DISTANCES: dict[str, dict[str, Any]] = {
-    f"refit every {n:,}": {"refit_every": n} for n in (250, 500, 1000, 2000)
-}
-"""Distances between refits that do not vary."""
-
-METHODS = ("headline", *PEERS)
+OURS = "headline"
+METHODS = (OURS, *PEERS)
 
 
-def answered(method: str, X: Floats, codes: Ints, n_classes: int) -> dict[str, Published]:
-    """Return the published probabilities of a method by the name of their row."""
+def answered(method: str, X: Floats, codes: Ints, n_classes: int) -> Published:
+    """Return the probabilities of a method."""
     if method in PEERS:
-        return {method: Published(PEERS[method](X, codes, n_classes))}
-    found = ours(X, codes, n_classes, **DISTANCES.get(method, {}))
-    return {method if name == HEADLINE else f"{method}: {name}": one for name, one in found.items()}
+        return Published(PEERS[method](X, codes, n_classes))
+    return ours(X, codes, n_classes)

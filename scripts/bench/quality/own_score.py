@@ -1,11 +1,12 @@
 """Calibration of the scores of frozen models, as labels come: ours and other methods."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from pandas import DataFrame
@@ -25,17 +26,12 @@ from online_svm.metrics.scores import (
 )
 from online_svm.types import Bools, Floats, Ints
 from scripts.bench import kept
-from scripts.bench.kept import program
-from scripts.bench.quality import streams as sets
+from scripts.bench.quality.compared import best_others, records
 from scripts.bench.quality.methods import FIT_EVERY as WARM_UP
-from scripts.bench.quality.river_track import stream as of_track
 from scripts.bench.quality.score_methods import LOOP, METHODS, OURS, RAW
-from scripts.bench.quality.streams import Examples
-from scripts.bench.report import Result, check
-from scripts.command_line import chosen, tell
-from scripts.tables import printed
-from workers.cli.common import DataDir
-from workers.push.datasets import load
+from scripts.bench.quality.streams import stream
+from scripts.bench.report import Result, Values, check
+from scripts.command_line import DataDir, chosen
 
 EXAMPLES = 8000  # of a stream, at most
 FITTED_SHARE = 0.2  # of the stream, at its beginning: the model is fitted on it, then frozen
@@ -45,28 +41,8 @@ GOAL_NEAR, GOAL_SPEED, GOAL_COVERAGE = 22, 40_000, 0.87
 RANGES = (0.0, 0.03, 0.1, 0.3, 0.7, 0.9, 0.97, 1.0)  # of p, for the coverage of intervals
 
 
-def _adult_by_age(data_dir: Path | None) -> Examples:
-    """Return every fourth row of adult, the youngest first: the model knows only them."""
-    data = load("adult", data_dir)
-    X, codes = data.X[::4], sets.codes_of(data.y)[::4]
-    order = np.argsort(X[:, 0], kind="stable")
-    return X[order], codes[order]
-
-
-def _agrawal(_: Path | None) -> Examples:
-    return sets.as_examples(of_track("AGR_g", EXAMPLES))
-
-
-def _known(name: str) -> Callable[[Path | None], Examples]:
-    return lambda data_dir: sets.stream(name, 0, data_dir)
-
-
-STREAMS: dict[str, Callable[[Path | None], Examples]] = {
-    **{name: _known(name) for name in ("elec2", "elec2-late")},
-    "adult-by-age": _adult_by_age,
-    **{name: _known(name) for name in ("bananas", "2cdt", "hyperplane", "mixed-drift")},
-    "agrawal-gradual": _agrawal,
-}
+STREAMS = ("elec2", "elec2-late", "adult-by-age", "bananas", "2cdt", "hyperplane", "mixed-drift",
+           "agrawal-gradual")  # fmt: skip
 """Fixed before any result. All but bananas drift."""
 
 MODELS: dict[str, Callable[[], Any]] = {
@@ -76,81 +52,59 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreCell:
-    """All methods on the scores of one frozen model, with labels so late."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCell(kept.Cell):
+    """A method on the scores of one frozen model, with labels so late."""
 
-    stream: str
     model: str
     late: int
-    examples: int
-    data_dir: Path | None = None
-
-    def __str__(self) -> str:
-        return f"{self.stream}, {self.model}, labels {self.late:,} late"
-
-    @property
-    def key(self) -> kept.Key:
-        """What it is kept under."""
-        names = ("stream", "model", "late", "examples")
-        return {name: getattr(self, name) for name in names} | {"program": program(OURS)}
-
-
-@dataclass(frozen=True, slots=True)
-class MethodFigures:
-    """Of one method; the first 250 answers are not scored."""
-
-    log_loss: float
-    brier: float
-    squared_calibration_error: float  # debiased
-    microseconds: float  # of processor time an example
-    # For each range of p: examples in it, in bins that the mean interval covers, and the mean
-    # number of these if all probabilities were perfect.
-    coverage: list[list[float]] | None = None
-    width: float | None = None  # mean, of the intervals
 
 
 @lru_cache(maxsize=2)
 def scored(name: str, model: str, examples: int, data_dir: Path | None) -> tuple[Floats, Ints]:
     """Return the probabilities that a frozen model gives after its part, and the codes."""
-    X, codes = STREAMS[name](data_dir)
+    X, codes = stream(name, 0, data_dir)
     X, codes = X[:examples], codes[:examples]
     first = int(FITTED_SHARE * len(X))
     fitted = make_pipeline(StandardScaler(), MODELS[model]()).fit(X[:first], codes[:first])
     return np.ascontiguousarray(fitted.predict_proba(X[first:])[:, 1]), codes[first:]
 
 
-def measure(cell: ScoreCell) -> dict[str, MethodFigures]:
+def measure(cell: ScoreCell) -> list[Values]:
     """Run a cell."""
     with threadpool_limits(1):  # threads that wait for a processor would slow each other down
-        p, codes = scored(cell.stream, cell.model, cell.examples, cell.data_dir)
-        found = {}
-        for name, answer in METHODS.items():
-            tell(f"{cell}: {name}")
-            began = time.process_time()
-            answers = answer(p, codes, cell.late)
-            found[name] = figures(answers, codes, time.process_time() - began)
-        return found
+        p, codes = scored(cell.stream, cell.model, cell.examples or EXAMPLES, cell.data_dir)
+        began = time.process_time()
+        answers = METHODS[cell.method](p, codes, cell.late)
+        return [figures(answers, codes, time.process_time() - began)]
 
 
-def figures(answers: Floats, codes: Ints, seconds: float) -> MethodFigures:
-    """Return the figures of answers, shape (n,), or (n, 3) with the ends of their intervals."""
+def figures(answers: Floats, codes: Ints, seconds: float) -> Values:
+    """Return the figures of answers, shape (n,), or (n, 3) with the ends of their intervals.
+
+    The first 250 are not scored. The calibration error is debiased, the time that of a processor.
+    """
     whole, truth = answers[WARM_UP:], codes[WARM_UP:]
     p = whole if whole.ndim == 1 else np.ascontiguousarray(whole[:, 0])
     both = np.column_stack((1.0 - p, p))
-    has_intervals = whole.ndim == 2
-    return MethodFigures(
-        log_loss(both, truth),
-        brier(both, truth),
-        squared_calibration_error(p, truth),
-        1e6 * seconds / len(codes),
-        covered_by_range(p, whole[:, 1], whole[:, 2], truth) if has_intervals else None,
-        float((whole[:, 2] - whole[:, 1]).mean()) if has_intervals else None,
-    )
+    found: Values = {
+        "log_loss": log_loss(both, truth),
+        "brier": brier(both, truth),
+        "squared_calibration_error": squared_calibration_error(p, truth),
+        "microseconds": 1e6 * seconds / len(codes),
+    }
+    if whole.ndim == 2:
+        found["coverage"] = covered_by_range(p, whole[:, 1], whole[:, 2], truth)
+        found["width"] = float((whole[:, 2] - whole[:, 1]).mean())
+    return found
 
 
 def covered_by_range(p: Floats, lower: Floats, upper: Floats, happened: Ints) -> list[list[float]]:
-    """Return `MethodFigures.coverage`; a bin of equal mass is in the range of its mean p."""
+    """Return three numbers for each range of p, in which a bin of equal mass is by its mean p.
+
+    Its examples, those in bins that the mean interval covers, and the mean number of these if all
+    probabilities were perfect.
+    """
     bins, rng = EqualMassBins.of(p), np.random.default_rng(0)
     low, high, means = bins.means(lower), bins.means(upper), bins.means(p)
 
@@ -178,37 +132,17 @@ def run(
     rest. Log loss, Brier score, debiased calibration error and microseconds, means over the pairs
     of stream and model; the pairs on which ours is best or near it; coverage by ranges of p.
     """
-    names = chosen("--streams", streams, ",", tuple(STREAMS))
-    cells = [
-        ScoreCell(name, model, late, examples, data_dir)
-        for name in names
-        for model in MODELS
-        for late in LATE
-    ]
-    found = kept.measured_cells(cells, measure, dict[str, MethodFigures], results, jobs)
-    lines = {cell: one for cell, one in found.items() if not isinstance(one, str)}
-    for cell, one in found.items():
-        if isinstance(one, str):
-            tell(f"{cell}: not run: {one}")
-    whole = table(lines)
-    for plain in whole.to_dict("records"):
-        has = plain.keys() if plain["method"] == OURS else plain.keys() - {"coverage", "width"}
-        yield Result({name: value for name, value in plain.items() if name in has}, [])
-    yield from compared(whole)
+    values = {"stream": chosen("--streams", streams, ",", STREAMS), "model": MODELS, "late": LATE}
+    cells = kept.cells_of(ScoreCell, data_dir, **values, method=METHODS, examples=[examples])
+    found = kept.measured_cells(cells, measure, results, jobs)
+    if not found.empty:
+        yield Result(records(found), columns={})
+        yield from compared(with_calibration_error(found))
 
 
-def table(found: Mapping[ScoreCell, Mapping[str, MethodFigures]]) -> DataFrame:
-    """Return a row for each method of each cell."""
-    return DataFrame(
-        {
-            "stream": cell.stream, "model": cell.model, "late": cell.late, "method": method,
-            "log_loss": one.log_loss, "brier": one.brier,
-            "calibration_error": max(one.squared_calibration_error, 0.0) ** 0.5,
-            "microseconds": one.microseconds, "coverage": one.coverage, "width": one.width,
-        }
-        for cell, methods in found.items()
-        for method, one in methods.items()
-    )  # fmt: skip
+def with_calibration_error(found: DataFrame) -> DataFrame:
+    """Add the root of the squared calibration error, which may be estimated below 0."""
+    return found.assign(calibration_error=found.squared_calibration_error.clip(lower=0.0) ** 0.5)
 
 
 FIGURES = ["log_loss", "brier", "calibration_error", "microseconds"]
@@ -224,18 +158,21 @@ def beside(whole: DataFrame, late: int) -> DataFrame:
     """Return the log loss of the score, of ours, and of the best other method on each pair."""
     of_late = whole[whole.late == late]
     losses = of_late.pivot_table("log_loss", ["stream", "model"], "method", sort=False)
-    others = losses.drop(columns=[OURS, LOOP])
-    found = DataFrame({"raw": losses[RAW], "ours": losses[OURS]})
-    found["other"], found["best"] = others.min(axis=1), others.idxmin(axis=1)
-    found["near"] = found.ours <= found.other + NEAR
-    return found
+    return best_others(losses, OURS, NEAR, left_out=[LOOP]).assign(raw=losses[RAW])
 
 
-def coverage(whole: DataFrame, late: int) -> Sequence[Sequence[float]]:
-    """Return for each range of p: its examples, the share covered, and that of perfect ones."""
+def coverage(whole: DataFrame, late: int) -> list[Values]:
+    """Return for each range of p that has some its examples, and two shares of them.
+
+    Those in bins that the mean interval covers; and how many would be for perfect probabilities.
+    """
     rows = whole[(whole.late == late) & (whole.method == OURS)].coverage
     sums = np.sum([np.array(one) for one in rows], axis=0)
-    return [[n, held / n, fair / n] if n else [0.0, np.nan, np.nan] for n, held, fair in sums]
+    return [
+        {"p": f"{low:g} to {high:g}", "examples": n, "covered": held / n, "perfect": fair / n}
+        for (low, high), (n, held, fair) in zip(pairwise(RANGES), sums, strict=True)
+        if n
+    ]
 
 
 def speed(whole: DataFrame) -> float:
@@ -244,34 +181,30 @@ def speed(whole: DataFrame) -> float:
     return float(1e6 / at_once.microseconds.mean())
 
 
-@dataclass(frozen=True, slots=True)
-class Goals:
-    """What is to be reached, with labels so late."""
+def reached(whole: DataFrame, late: int) -> tuple[int, int, float]:
+    """Return the number of pairs, of those on which ours is best or near, and least coverage.
 
-    n_pairs: int
-    n_near: int
-    least_coverage: float  # of the ranges of p that have examples
-
-    @classmethod
-    def of(cls, whole: DataFrame, late: int) -> Self:
-        """Return what was measured."""
-        pairs = beside(whole, late)
-        least = min(share for n, share, _ in coverage(whole, late) if n)
-        return cls(len(pairs), int(pairs.near.sum()), float(least))
+    The latter is of the ranges of p that have examples.
+    """
+    pairs = beside(whole, late)
+    least = min(one["covered"] for one in coverage(whole, late))
+    return len(pairs), int(pairs.near.sum()), float(least)
 
 
 def compared(whole: DataFrame) -> Iterator[Result]:
-    """Yield the means, and the goals."""
+    """Yield the means with the goals, the pairs, and the coverage."""
     for late in sorted(set(whole.late)):
-        of_all, goals = means(whole, late), Goals.of(whole, late)
-        cells = [list(one) for one in of_all.itertuples()]
-        title = f"labels {late:,} late: means over {goals.n_pairs} pairs"
-        bounds = {"pairs best or near": (goals.n_near, GOAL_NEAR),
-                  "least coverage": (goals.least_coverage, GOAL_COVERAGE)}  # fmt: skip
-        yield Result(
-            {"late": late, "means": of_all.reset_index().to_dict("records")},
-            [printed(title, ["", *FIGURES], cells)],
-            [check(name, *bound, is_least=True) for name, bound in bounds.items()],
-        )
-    fast = check("examples a second, batches of 1,000", speed(whole), GOAL_SPEED, is_least=True)
-    yield Result({"examples_a_second": speed(whole)}, [""], [fast])
+        title, (n_pairs, n_near, least) = f"labels {late:,} late", reached(whole, late)
+        checks = [
+            check("pairs best or near", n_near, GOAL_NEAR, is_least=True),
+            check("least coverage", least, GOAL_COVERAGE, is_least=True),
+        ]
+        of_all = records(means(whole, late).reset_index())
+        yield Result(of_all, f"{title}: means over {n_pairs} pairs", None, checks)
+        yield Result(records(beside(whole, late).reset_index()), f"{title}: log loss")
+        width = whole[(whole.late == late) & (whole.method == OURS)].width.mean()
+        covered = f"{title}: examples in covered bins; mean width {width:.4f}"
+        yield Result(coverage(whole, late), covered)
+    rate = speed(whole)
+    fast = check("examples a second, batches of 1,000", rate, GOAL_SPEED, is_least=True)
+    yield Result([], checks=[fast])

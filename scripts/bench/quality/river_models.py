@@ -35,7 +35,7 @@ Make = Callable[[Sequence[Any]], Any]  # Any: river ships no types
 LEARNING_RATE = 0.005  # as in river's benchmark
 SEED = 42  # as in river's benchmark, which gives none to Streaming Random Patches
 
-OURS, OURS_DECLARED = "online-svm", "online-svm, classes declared"
+OURS = "online-svm"
 LOGISTIC = "river Logistic regression"
 
 
@@ -128,7 +128,6 @@ def _capymoa(module: str) -> Any:
 
 LIGHT: dict[str, Make] = {
     OURS: lambda _: OnlineClassifier(),
-    OURS_DECLARED: lambda labels: OnlineClassifier(classes=labels),
     "river [baseline] Last Class": lambda _: dummy.NoChangeClassifier(),
     LOGISTIC: _logistic,
     "river ALMA": _alma,

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 from venn_abers import VennAbers
 
 from online_svm import OnlineCalibrator
@@ -33,8 +34,6 @@ FIT_EVERY = 50  # examples between two fits
 MIN_LABELS = 20  # before them a rolling method answers the score as it is
 WINDOWS = (500, 1000, 5000)
 BATCH = 1000
-RIDGE = 1e-6  # of a regression's weights, so that they are unique
-STEPS = 50  # of Newton's method, at most
 
 
 def rolling(fit: Fit, window: int) -> Answer:
@@ -91,48 +90,34 @@ def _of_beta(p: Floats) -> Floats:
     return np.column_stack((np.log(inside), -np.log(1.0 - inside), np.ones(len(p))))
 
 
-def regression(
-    columns: Callable[[Floats], Floats], p: Floats, happened: Ints
-) -> Callable[[Floats], Floats]:
-    """Fit the logistic regression of the labels on columns of p, by Newton's method.
+def regression(columns: Callable[[Floats], Floats], p: Floats, happened: Ints) -> Predict:
+    """Fit the logistic regression of the labels on columns of p, without a penalty.
 
-    The labels are Platt's targets (1999): (hits + 1) / (hits + 2), and 1 / (misses + 2).
+    The labels are Platt's targets (1999): (hits + 1) / (hits + 2), and 1 / (misses + 2). So each
+    row counts for both classes.
     """
     Z, hits = columns(p), int(happened.sum())
     targets = np.where(happened == 1, (hits + 1.0) / (hits + 2.0), 1.0 / (len(p) - hits + 2.0))
-
-    def loss(weights: Floats) -> float:
-        s = Z @ weights
-        return float(np.sum(np.logaddexp(0.0, s) - targets * s) + 0.5 * RIDGE * weights @ weights)
-
-    weights = np.zeros(Z.shape[1])
-    for _ in range(STEPS):
-        q = expit(Z @ weights)
-        gradient = Z.T @ (q - targets) + RIDGE * weights
-        curvature = (Z.T * (q * (1.0 - q))) @ Z + RIDGE * np.eye(len(weights))
-        step, least = np.linalg.solve(curvature, gradient), loss(weights)
-        while loss(weights - step) > least and np.abs(step).max() > 1e-9:
-            step *= 0.5
-        weights = weights - step
-        if np.abs(step).max() < 1e-6:
-            break
-    return lambda asked: np.asarray(expit(columns(asked) @ weights))
+    model = LogisticRegression(C=1e6, solver="newton-cholesky", tol=1e-8, fit_intercept=False)
+    both, weights = np.repeat([1, 0], len(p)), np.concatenate((targets, 1.0 - targets))
+    model.fit(np.concatenate((Z, Z)), both, weights)
+    return lambda asked: model.predict_proba(columns(asked))[:, 1]
 
 
-# Online Platt scaling with calibeating (Gupta and Ramdas 2023).
+# Online Platt scaling with calibeating (Gupta and Ramdas 2023), whose ball of radius 100 slope and
+# intercept never leave here.
 
 GAMMA = 0.1  # the step is 1 / GAMMA; the curvature begins as 1 / GAMMA^2: the paper's, of all data
-RADIUS = 100.0  # of the ball that slope and intercept stay in
 BINS = 10
 MIN_PROBABILITY = 1e-6  # probabilities nearer than this to 0 or 1 count as so far
 
 
-def online_platt(scores: Floats, happened: Ints, late: int = 0) -> Floats:
-    """Return sigmoid(a s + b) of each score, a and b moved by each label after its answer.
+def online_platt(p: Floats, happened: Ints, late: int = 0) -> Floats:
+    """Return sigmoid(a logit(p) + b), a and b moved by each label after its answer.
 
     `late`: answers that follow an example's own before its label comes.
     """
-    found, rows = np.empty(len(scores)), np.column_stack((scores, np.ones(len(scores))))
+    found, rows = np.empty(len(p)), _of_platt(p)
     weights, curvature = np.array([1.0, 0.0]), np.eye(2) / GAMMA**2
     for n, row in enumerate(rows):
         found[n] = expit(row @ weights)
@@ -140,27 +125,8 @@ def online_platt(scores: Floats, happened: Ints, late: int = 0) -> Floats:
             labelled = rows[n - late]
             gradient = (expit(labelled @ weights) - happened[n - late]) * labelled
             curvature += np.outer(gradient, gradient)
-            weights = _into_ball(weights - np.linalg.solve(curvature, gradient) / GAMMA, curvature)
+            weights = weights - np.linalg.solve(curvature, gradient) / GAMMA
     return found
-
-
-def _into_ball(weights: Floats, curvature: Floats) -> Floats:
-    """Return the point of the ball that is nearest by (x - w)' curvature (x - w)."""
-    if np.linalg.norm(weights) <= RADIUS:
-        return weights
-    target = curvature @ weights
-
-    def at(multiplier: float) -> Floats:
-        """Return the minimum under a multiplier of the constraint."""
-        return np.asarray(np.linalg.solve(curvature + multiplier * np.eye(2), target))
-
-    low, high = 0.0, 1.0
-    while np.linalg.norm(at(high)) > RADIUS:
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.linalg.norm(at(middle)) > RADIUS else (low, middle)
-    return at(high)
 
 
 def calibeaten(probabilities: Floats, happened: Ints, late: int = 0) -> Floats:
@@ -177,14 +143,6 @@ def calibeaten(probabilities: Floats, happened: Ints, late: int = 0) -> Floats:
             sums[bins[n - late]] += happened[n - late]
             counts[bins[n - late]] += 1.0
     return found
-
-
-def _online_platt(p: Floats, happened: Ints, late: int) -> Floats:
-    return online_platt(_odds(p), happened, late)
-
-
-def _calibeating(p: Floats, happened: Ints, late: int) -> Floats:
-    return calibeaten(_online_platt(p, happened, late), happened, late)
 
 
 def feed(p: Floats, happened: Ints, late: int) -> Floats:
@@ -250,8 +208,8 @@ METHODS: dict[str, Answer] = {
         for name, fit in FITS.items()
         for window in (WINDOWS if name in ("isotonic", "Platt") else (1000,))
     },
-    "online Platt": _online_platt,
-    "online Platt, calibeating": _calibeating,
+    "online Platt": online_platt,
+    "online Platt, calibeating": lambda p, *labels: calibeaten(online_platt(p, *labels), *labels),
     OURS: feed,
     LOOP: in_batches,
 }

@@ -147,7 +147,7 @@ def measured_batch(point: Floats, lower: Floats, upper: Floats, own: Ints, codes
     validity = CumulativeValidity(intervals=True)
     arrays = map(np.ascontiguousarray, (point, lower, upper, label, own))
     validity.update(MethodAnswers(*arrays), np.ascontiguousarray(codes))
-    report = validity.report()
+    report = validity.report(point.shape[1])
     hits, own_hits = label == codes, own == codes
     return {
         "steps": len(codes),

@@ -314,10 +314,11 @@ def test_the_maps_of_a_worker_need_no_scikit_learn():
             "matrix")  # fmt: skip
     code = f"""
 import sys, numpy as np
-import online_svm.predictor.online_predictor, online_svm.predictor.combiner
+import online_svm.predictor.online_predictor
 from online_svm.config import PredictorConfig
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.calibrators import fit_calibrators
-fitted = fit_calibrators(PredictorConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
+fitted = fit_calibrators(ProtocolConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
 assert len(fitted) == 10, fitted
 found = [name for name in sys.modules if name.split('.')[0] == 'sklearn']
 assert not found, found

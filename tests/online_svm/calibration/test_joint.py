@@ -1,13 +1,17 @@
 """Joint maps of the scores of all classes, against scipy's minimisers of the same loss."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from system_tools import package
 
 from online_svm import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
+from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 MAPS = [TemperatureScaling(), VectorScaling(), MatrixScaling(ridge=3.0)]
@@ -188,3 +192,43 @@ def test_a_ridge_that_is_no_penalty_is_refused(ridge):
     for make in (lambda: MatrixScaling(ridge), lambda: MatrixScaling().set_params(ridge=ridge)):
         with pytest.raises(InvalidInput, match="ridge: must be finite and not negative"):
             make().fit(*sample(3))
+
+
+TABLES = {
+    "pandas": pd.DataFrame,
+    "polars": lambda columns: package("polars", "pip install polars").DataFrame(columns),
+    "pyarrow": lambda columns: package("pyarrow", "pip install pyarrow").table(columns),
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+@pytest.mark.parametrize(
+    "make", [TemperatureScaling, VectorScaling, MatrixScaling, lambda: OneAgainstAll(PlattScaling)]
+)
+def test_named_columns_are_found_by_their_codes(make, form):
+    table = TABLES[form]
+    scores = np.random.default_rng(5).normal(size=(90, 3))
+    codes = (scores + np.random.default_rng(6).normal(size=(90, 3))).argmax(axis=1)
+    expected = make().fit(scores, codes).predict(scores)
+    for order in ((2, 0, 1), (0, 1, 2), (1, 0, 2)):
+        frame = table({str(k): scores[:, k] for k in order})
+        assert_array_equal(make().fit(frame, codes).predict(frame), expected)
+        assert_array_equal(make().fit(scores, codes).predict(frame), expected)
+    named = table({name: scores[:, k] for k, name in enumerate("bca")})
+    with pytest.raises(
+        InvalidInput,
+        match=r"^scores: it has the columns 'b', 'c', 'a'; give one for each of the classes, 0, 1, "
+        "2, or an array in this order$",
+    ):
+        make().fit(named, codes)
+
+
+def test_a_single_named_column_is_about_the_second_class():
+    scores = np.linspace(-1.0, 1.0, 20)
+    codes = (scores > 0.2).astype(int)
+    fitted = VectorScaling().fit(scores[:, None], codes)
+    for name in ("score", 1):
+        frame = pd.DataFrame({name: scores})
+        assert_array_equal(fitted.predict(frame), fitted.predict(scores[:, None]))
+    with pytest.raises(InvalidInput, match=r"^scores: it has the columns '0'"):
+        fitted.predict(pd.DataFrame({"0": scores}))

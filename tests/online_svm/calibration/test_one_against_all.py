@@ -45,7 +45,7 @@ def test_each_column_has_its_own_map_and_rows_sum_to_one(make_map, n_columns, n)
         expected = np.array(each).T / np.sum(each, axis=0)[:, None]
         found = fitted.predict(asked)
         np.testing.assert_allclose(found, expected, rtol=1e-14)
-        for part in (OneAgainstAll.from_state(fitted.state(), make_map), fitted):
+        for part in (OneAgainstAll(make_map).restore(fitted.state()), fitted):
             assert part.predict(asked).tobytes() == found.tobytes()
             assert part.predict(np.asfortranarray(asked)).tobytes() == found.tobytes()
         rows = [fitted.predict(asked[i : i + 1]) for i in range(50)]
@@ -81,7 +81,9 @@ def test_a_state_without_one_of_its_maps_is_refused():
     scores, codes = three_classes(30)
     state = OneAgainstAll(PlattScaling).fit(scores, codes).state()
     with pytest.raises(InvalidSnapshot, match="options"):
-        OneAgainstAll.from_state({k: v for k, v in state.items() if k[0] != "2"}, PlattScaling)
+        OneAgainstAll(PlattScaling).restore(
+            {name: array for name, array in state.items() if not name.startswith("maps.2.")}
+        )
 
 
 @pytest.mark.parametrize(

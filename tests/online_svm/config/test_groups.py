@@ -15,9 +15,6 @@ PSVM = TWO | {"learner": "psvm", "features": 3}
         (TWO | {"class_weight": {"a": 1e308}}, "class_weight"),
         (PSVM | {"classes": None}, "classes|learner"),
         (PSVM | {"classes": ("a", "b", "c")}, "classes|learner"),
-        (PSVM | {"eta": 0.5}, "eta"),
-        (PSVM | {"eta": 0.0}, "eta"),
-        (PSVM | {"C_prob": 0.0}, "C_prob"),
         ({"horizon": 0, "maturity": "arrival"}, "maturity: "),
         ({"horizon": 100, "max_pending": 99}, "horizon: "),
         ({"slices": ("a", "a")}, "a name is given twice"),
@@ -31,3 +28,18 @@ PSVM = TWO | {"learner": "psvm", "features": 3}
 def test_settings_that_cannot_work_are_refused_by_name(settings, told):
     with pytest.raises(ValueError, match=told):
         PredictorConfig.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"classes": ["a\0b", "c"]},
+        {"features": ["a", "b\0"]},
+        {"features": {"\0": "number"}},
+        {"slices": ["s\0"]},
+        {"class_weight": {"a\0": 2.0}},
+    ],
+)
+def test_a_name_that_no_entry_may_contain_is_refused(settings):
+    with pytest.raises(ValueError, match="contains NUL"):
+        PredictorConfig(**settings)

@@ -33,15 +33,6 @@ def cases(draw):
     return costs, classes, [np.diff([0.0, *cuts, 1.0]).tolist()]
 
 
-@st.composite
-def cases_with_an_interval(draw):
-    """Draw a matrix of two classes, and an announced probability with its interval."""
-    classes = LABELS[:2]
-    costs = matrices(draw, classes, draw(st.lists(st.sampled_from(["call", "wait"]), unique=True)))
-    low, p, high = sorted(draw(st.tuples(EIGHTHS, EIGHTHS, EIGHTHS)))
-    return costs, classes, [[1 - p, p]], [[1 - high, low]], [[1 - low, high]]
-
-
 def expected(costs, action, probabilities):
     """Return the exact expected cost of an action; of `review` with that of the best one then."""
     pairs = zip(costs, probabilities, strict=True)
@@ -53,38 +44,19 @@ def paid(row, action):
     return row[action] + (min(others) if action == "review" else 0)
 
 
-def decision(costs, classes, *bounds, **rule):
-    matrix = CostMatrix(costs, classes, **rule)
-    found = matrix.decide(*map(np.array, bounds))
+def decision(costs, classes, point):
+    matrix = CostMatrix(costs, classes)
+    found = matrix.decide(np.array(point))
     return matrix.actions, matrix.actions[found.action[0]], found.expected_cost[0]
 
 
 @given(cases())
 def test_the_action_has_the_least_expected_cost_and_is_the_first_of_equals(case):
     costs, classes, point = case
-    lower, upper = np.zeros((1, len(classes))), np.ones((1, len(classes)))
-    actions, action, cost = decision(costs, classes, point, lower, upper)
+    actions, action, cost = decision(costs, classes, point)
     each = [expected(costs, name, point[0]) for name in actions]
     assert actions[: len(classes)] == classes
     assert (action, cost) == (actions[each.index(min(each))], min(each))
-
-
-@given(cases_with_an_interval())
-def test_semantics_4_reviews_if_the_amount_at_stake_exceeds_the_price(case):
-    costs, classes, point, lower, upper = case
-    actions, action, cost = decision(costs, classes, point, lower, upper, reviews_by_interval=True)
-    without = [name for name in actions if name != "review"]
-    best = min(without, key=lambda name: expected(costs, name, point[0]))
-    within = [Fraction(k, 64) for k in range(65) if lower[0][1] <= k / 64 <= upper[0][1]]
-
-    def regret(p):
-        of = [expected(costs, name, (1 - p, p)) for name in without]
-        return expected(costs, best, (1 - p, p)) - min(of)
-
-    if "review" in actions and max(map(regret, within)) > PRICE:
-        assert (action, cost) == ("review", expected(costs, "review", point[0]))
-    else:
-        assert (action, cost) == (best, expected(costs, best, point[0]))
 
 
 COSTS = {"a": {"a": 0.0, "b": 5.0, "review": 0.4}, "b": {"a": 1.0, "b": 0.0, "review": 0.4}}
@@ -93,26 +65,22 @@ COSTS = {"a": {"a": 0.0, "b": 5.0, "review": 0.4}, "b": {"a": 1.0, "b": 0.0, "re
 def announced(count=300, seed=0):
     generator = np.random.default_rng(seed)
     p = generator.random(count)
-    low, high = p * 0.9, p + 0.1 * (1 - p)
     columns = (generator.random(count) < p).astype(np.int64)
-    point = np.stack([1 - p, p], axis=1)
-    lower = np.stack([1 - high, low], axis=1)
-    upper = np.stack([1 - low, high], axis=1)
-    return point, lower, upper, columns
+    return np.stack([1 - p, p], axis=1), columns
 
 
 def test_realised_costs_are_sums_over_decisions_in_any_batches():
     matrix = CostMatrix(COSTS, ("a", "b"))
-    point, lower, upper, columns = announced()
+    point, columns = announced()
     whole, cut = RealisedCost(matrix), RealisedCost(matrix)
-    whole.update(point, lower, upper, columns)
+    whole.update(point, columns)
     for rows in np.array_split(np.arange(300), 41):
-        cut.update(point[rows], lower[rows], upper[rows], columns[rows])
-    again = RealisedCost.from_state(cut.state(), matrix)
+        cut.update(point[rows], columns[rows])
+    again = RealisedCost(matrix).restore(cut.state())
     report = whole.report()
     assert report == cut.report() == again.report()
     paid = {y: row | {"review": 0.4} for y, row in COSTS.items()}
-    actions = [matrix.actions[i] for i in matrix.decide(point, lower, upper).action]
+    actions = [matrix.actions[i] for i in matrix.decide(point).action]
     truths = ["ab"[i] for i in columns]
     total = 0.0
     for label, action in zip(truths, actions, strict=True):
@@ -153,13 +121,6 @@ def test_costs_that_cannot_work_are_refused_by_name(costs, why):
     with pytest.raises((InvalidConfig, ValueError), match="costs") as refused:
         PredictorConfig(classes=("a", "b"), costs=costs)
     assert why in str(refused.value)
-
-
-def test_review_is_for_two_classes_under_semantics_4():
-    three = {y: {"a": 0, "b": 1, "c": 1, "review": 1} for y in "abc"}
-    assert PredictorConfig(classes=("a", "b", "c"), costs=three).costs == three
-    with pytest.raises(ValueError, match="two classes"):
-        PredictorConfig(classes=("a", "b", "c"), costs=three, semantics=4)
 
 
 def test_costs_need_declared_classes():

@@ -41,7 +41,7 @@ def run(columns, size, intervals=True):
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 def test_the_means_are_those_of_whole_columns(n_classes):
     columns = stream(500, n_classes)
-    report = run(columns, 64).report()
+    report = run(columns, 64).report(n_classes)
     labelled = columns["truth"] >= 0
     truth, p = columns["truth"][labelled], columns["probabilities"][labelled]
     for name, got in (("label", report.predicted), ("svm_label", report.svm)):
@@ -65,7 +65,7 @@ def test_before_the_first_label_every_mean_is_none():
     columns = stream(20, 3)
     columns["truth"][:] = columns["label"][:] = -1
     validity = run(columns, 5)
-    report = validity.report()
+    report = validity.report(3)
     assert (validity.scored, report.clipped) == (0, 0)
     assert (report.log_loss, report.brier) == (None, None)
     for part in (report.predicted, report.svm):
@@ -76,7 +76,7 @@ def test_before_the_first_label_every_mean_is_none():
 def test_a_method_without_intervals_reports_none_for_them():
     columns = stream(50, 3)
     del columns["lower"], columns["upper"]
-    report = run(columns, 10, intervals=False).report()
+    report = run(columns, 10, intervals=False).report(3)
     assert report.predicted.lower is None is report.svm.upper
     assert report.predicted.probability is not None
 
@@ -86,7 +86,7 @@ def test_the_number_of_classes_may_grow_between_blocks():
     for p, *indices in (([0.5, 0.5, 0.0], 0, 0, 2), ([0.25] * 4, 3, 1, 3)):
         label, own, truth = np.array(indices)[:, None]
         validity.update(MethodAnswers(np.array([p]), NO_INTERVAL, NO_INTERVAL, label, own), truth)
-    report = validity.report()
+    report = validity.report(4)
     assert report.predicted.accuracy == 0.5
     assert report.clipped == 1
     assert report.brier == pytest.approx((0.25 + 0.25 + 1 + 3 * 0.0625 + 0.5625) / 2)
@@ -96,7 +96,7 @@ def test_a_state_of_another_shape_is_refused():
     state = CumulativeValidity(intervals=True).state()
     state["sums"] = state["sums"][:-1]
     with pytest.raises(InvalidSnapshot, match="sums"):
-        CumulativeValidity.from_state(state)
+        CumulativeValidity(intervals=False).restore(state)
 
 
 def test_the_papers_p_value_is_the_two_sided_normal_tail():

@@ -12,7 +12,8 @@ from sklearn.metrics import (
 )
 
 from online_svm.errors import InvalidInput
-from online_svm.metrics.detection import detection, proportion
+from online_svm.metrics.binomial_interval import proportion
+from online_svm.metrics.detection import detection
 
 
 def made(rng, n=400, share=0.1, skill=1.5, decimals=2):

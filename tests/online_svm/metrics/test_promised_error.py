@@ -97,7 +97,7 @@ def test_cuts_and_restarts_change_nothing(rates):
     for begin, stop in ((0, 1), (1, 500), (500, 1400), (1400, 1401), (1401, 2500)):
         alarms = [700] if begin < 700 <= stop else []
         parts.append(at_each(cut, rows.part(begin, stop), alarms))
-        cut = PromisedErrorRate.from_state(cut.state(), config)
+        cut = PromisedErrorRate(config).restore(cut.state())
     np.testing.assert_array_equal(np.concatenate(parts), found)
     assert cut.report() == whole.report()
 
@@ -229,4 +229,4 @@ def test_a_state_that_contradicts_itself_is_refused(name):
     arrays[name][:] = RECENT_EXAMPLES
     config = PredictorConfig(classes=CLASSES, promise={"error": 0.05})
     with pytest.raises((InvalidSnapshot, ValueError)):
-        PromisedErrorRate.from_state(State(header, arrays), config)
+        PromisedErrorRate(config).restore(State(header, arrays))

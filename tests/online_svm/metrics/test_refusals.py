@@ -9,8 +9,6 @@ from online_svm.metrics.feature_shift import feature_shift
 from online_svm.metrics.reliability import corp_decomposition
 from online_svm.metrics.scores import (
     accuracy,
-    calibration_error_floor,
-    expected_calibration_error,
     interval_coverage,
     log_loss,
     macro_auc,
@@ -45,7 +43,6 @@ def compared(first, second):
         (squared_calibration_error, [([0.5], [1])], "at least two"),
         (squared_calibration_error,
          [([0.5, 1.5], [0, 1]), ([0.5, NAN], [0, 1]), ([0.5] * 3, [0, 1])], "."),
-        (calibration_error_floor, [([0.5, 1.5],), ([0.5, NAN],)], "."),
         (corp_decomposition,
          [([], []), ([1.5], [1]), ([NAN], [1]), ([0.5], [2]), ([0.5], [1, 0])], "."),
         (shift, [([[1.0]],), ([1.0, 2.0],), ([[1.0, 2.0]] * 2,), (np.empty((0, 1)),)],
@@ -53,7 +50,6 @@ def compared(first, second):
         (coverage, [([0.6, 0.6], [0.4, 0.7]), ([0.1, NAN], [0.2, 0.3]), ([0.1], [0.2])], "."),
         (log_loss, [([[p, 1 - p]], [0]) for p in (-0.1, 1.1, NAN)], "probabilities"),
         (log_loss, [(np.empty((0, 2)), [])], "one row an example"),
-        (expected_calibration_error, [([], [])], "no example"),
         (accuracy, [([], [])], "at least one true class"),
         (macro_auc, [([[0.5, 0.5], [0.2, 0.8]], [1, 1])], "two classes"),
         (e_benjamini_hochberg, [([0.0], 1.0)], "level"),

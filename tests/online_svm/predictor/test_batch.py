@@ -64,12 +64,12 @@ def test_a_report_and_an_alarm_name_the_item_that_caused_them(is_late):
 
 def test_an_answer_names_its_example_and_what_is_left_out_has_none():
     class Seen(dict):
-        window = 10
+        is_used = True
 
         def first(self, name):
             return self.get(name)
 
-        def add(self, name, seq):
+        def add(self, name, seq, _waiting):
             self[name] = seq
 
     X, seen = np.eye(4), Seen(b=3)

@@ -14,12 +14,11 @@ from online_svm import (
 from online_svm.calibration.joint import TemperatureScaling
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.compiled.elementary import logistics
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
 from online_svm.predictor.calibrators import FIT_EVERY, RecentCalibrator
-from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pair_prediction import RECENT_SIZES, PairPrediction
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.input_batch import Example
 from online_svm.venn.counted_set import VennAnswers
 
@@ -33,7 +32,7 @@ MAPS = {
 
 def config_of(*maps, **changes):
     settings = {"maps": maps, "window": 80}
-    return PredictorConfig.model_validate(settings | {"refit_every": 40} | changes)
+    return ProtocolConfig.model_validate(settings | {"refit_every": 40} | changes)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -97,7 +96,8 @@ def recent_map():
 
 def restored(state):
     recent = recent_map()
-    recent.restore(state, 3)
+    recent.expect(3)
+    recent.restore(state)
     return recent
 
 
@@ -114,6 +114,7 @@ def sample(n, n_classes=3):
 def test_each_fiftieth_label_fits_the_map_to_the_last_scores_whatever_the_cuts(size):
     scores, columns, otherwise = sample(400)
     recent, found = recent_map(), []
+    recent.expect(3)
     for i in range(0, 400, size):
         recent = restored(recent.state())
         asked = (values[i : i + size] for values in (scores, columns, otherwise))
@@ -153,7 +154,7 @@ def test_a_damaged_state_is_refused():
             restored(state | damage)
 
 
-def test_a_headline_of_two_classes_is_mixed_with_sigmoids_of_the_recent_scores():
+def test_the_experts_of_two_classes_are_the_pair_and_sigmoids_of_recent_scores():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(700, 1))
     columns = (3.0 * scores[:, 0] + rng.normal(size=700) > 0.0).astype(np.int64)
@@ -165,24 +166,22 @@ def test_a_headline_of_two_classes_is_mixed_with_sigmoids_of_the_recent_scores()
     stacked = logistics(scores[:, 0])
     clipped = np.clip(stacked, venn.lower[:, 1], venn.upper[:, 1])
     pair = [np.column_stack((1.0 - p, p)) for p in (stacked, clipped, venn.point[:, 1])]
-    components = [Ensemble(3).answer(pair, columns)]
+    expected = list(pair)
     for size in RECENT_SIZES:
-        said = components[0].copy()
+        said = pair[0].copy()
         for begin in range(FIT_EVERY, 700, FIT_EVERY):
             held = slice(max(0, begin - size), begin)
             platt = PlattScaling().fit(scores[held, 0], columns[held])
             rows = slice(begin, begin + FIT_EVERY)
             positive = platt.predict(scores[rows, 0])
             said[rows] = np.column_stack((1.0 - positive, positive))
-        components.append(said)
-    expected = Ensemble(3).answer(components, columns)
-    np.testing.assert_array_equal(found.point, expected)
-    assert (found.lower <= np.minimum(venn.lower, found.point)).all()
-    assert (found.upper >= np.maximum(venn.upper, found.point)).all()
+        expected.append(said)
+    assert len(PairPrediction.outputs) == len(expected)
+    np.testing.assert_array_equal(found, expected)
     again = PairPrediction()
     again.restore(primary.state())
     np.testing.assert_array_equal(
-        again.answer(scores, venn, columns).point, primary.answer(scores, venn, columns).point
+        again.answer(scores, venn, columns), primary.answer(scores, venn, columns)
     )
 
 

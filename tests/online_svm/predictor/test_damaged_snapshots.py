@@ -10,8 +10,7 @@ from predictor_answers import follow, late_settings, late_stream, stream
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import as_array, nest, under
+from online_svm.storage.state import as_array, nest, pack, under, unpack
 
 CONFIGS = {
     "plain": PredictorConfig(window=60, refit_every=25, metrics_every=7),
@@ -96,7 +95,7 @@ DAMAGES = {
     "a member less": ("plain", of_result(a_member_less)),
     "weights beyond any": ("plain", of_result(filled("model.stack.weights"))),
     "a constant beyond any": ("plain", of_result(filled("model.stack.constant"))),
-    "late weights beyond any": ("plain", filled("active.lately.250.weights")),
+    "late weights beyond any": ("plain", filled("active.lately.weights")),
     "a window of -1": ("plain", put("windowed", "count", value=-1)),
     "a window of too few": ("plain", put("windowed", "count", value=3)),
     "a window of a text": ("plain", put("windowed", "count", value="60")),
@@ -104,9 +103,9 @@ DAMAGES = {
     "alarms of -1": ("drift", put("monitors", "raised", value=-1)),
     "no open alarms": ("drift", put("monitors", "open", value=-1)),
     "an alarm with a colour": ("drift", put("monitors", "open", 0, "colour", value="red")),
-    "a reset that is to come": ("reset", put("drift", value={"since": 5000, "is_stale": False})),
-    "a reset without its state": ("reset", put("drift", value={"since": 0})),
-    "no place of the last reset": ("reset", put("drift", value={})),
+    "a reset that is to come": ("reset", put("since", value=5000)),
+    "a reset without its state": ("reset", put("is_current", value=None)),
+    "no place of the last reset": ("reset", put("since", value=None)),
     "one label more": ("late", lambda h, _: h["late"].update(learned=h["late"]["learned"] + 1)),
     "no counts of labels": ("late", put("late", "counts", value={})),
     "an id less": ("late", lambda h, _: h["late"]["ids"].pop(0)),

@@ -116,10 +116,10 @@ def test_the_rows_of_a_million_classes_still_sum_to_one():
 
 def test_weights_of_another_number_of_methods_are_refused():
     with pytest.raises(InvalidSnapshot, match="logs"):
-        Ensemble(3).restore(Ensemble(2).state())
+        Ensemble(3, CALIBRATORS_UPDATE).restore(Ensemble(2, CALIBRATORS_UPDATE).state())
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_not_finite_are_refused(weight):
     with pytest.raises(InvalidSnapshot, match="out of range"):
-        Ensemble(2).restore({"logs": np.array([0.0, weight])})
+        Ensemble(2, CALIBRATORS_UPDATE).restore({"logs": np.array([0.0, weight])})

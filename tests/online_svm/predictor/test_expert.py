@@ -1,10 +1,9 @@
-"""Outputs of answer time in the place of those of now, the committee's place, first examples."""
+"""Outputs of answer time in the place of those of now, and first examples."""
 
 import numpy as np
 import pytest
 
-from online_svm.predictor.expert import RowsToLearn, Sources
-from online_svm.predictor.expert_table import Committee
+from online_svm.predictor.expert import Sources
 from online_svm.predictor.first_examples import MAX_FIRST_EXAMPLES, FirstExamples
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.simple_experts import MAX_CELLS
@@ -15,7 +14,11 @@ STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}
 
 def sources_of(learns, earlier, stored):
     return Sources(
-        AnswerTimeOutputs(np.array(learns), np.array(earlier), stored, np.array(learns)), 5, SHAPES
+        AnswerTimeOutputs(
+            np.array(learns), np.array(earlier), stored, np.array(learns), np.zeros(len(learns))
+        ),
+        5,
+        SHAPES,
     )
 
 
@@ -44,15 +47,6 @@ def test_without_late_labels_all_outputs_are_of_now():
     np.testing.assert_array_equal(sources.fill("p", now.copy()), now)
 
 
-def test_the_place_of_a_committee_is_taken_by_the_score_then_the_base_rate():
-    score, rate, point = np.random.default_rng(0).dirichlet([1.0, 1.0], (3, 4))
-    rows = RowsToLearn(np.empty((4, 0)), None, np.full(4, -1), None)
-    both = {"base-rate": rate, "score": score}
-    assert Committee().answer(rows, {"base-rate": rate})[0] is rate
-    assert Committee().answer(rows, both)[0] is score
-    assert Committee().answer(rows._replace(point=point), both)[0] is point
-
-
 def test_the_newest_labelled_rows_are_kept_and_narrow_ones_end_in_gaps():
     first, rng = FirstExamples(), np.random.default_rng(0)
     expected = []
@@ -68,7 +62,7 @@ def test_the_newest_labelled_rows_are_kept_and_narrow_ones_end_in_gaps():
     np.testing.assert_array_equal(X, [x for x, _ in expected[-MAX_FIRST_EXAMPLES:]])
     np.testing.assert_array_equal(columns, [c for _, c in expected[-MAX_FIRST_EXAMPLES:]])
     again = FirstExamples()
-    again.restore(first.state(), 3)
+    again.restore(first.state())
     for one, other in zip(again.joined(), first.joined(), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -80,11 +74,11 @@ def test_wide_rows_are_kept_as_far_as_a_fit_takes_them():
     assert first.joined()[0].shape == (MAX_CELLS // 300, 300)
 
 
-def test_nothing_is_kept_once_the_recent_ensemble_has_enough():
+def test_nothing_is_kept_once_the_recent_stacks_have_enough():
     first = FirstExamples()
     first.keep(np.zeros((4, 2)), np.array([0, -1, 1, 1]), 499)
     first.move(np.array([2, 0]))
     assert first.state()["columns"].tolist() == [2, 0, 0]
     first.keep(np.zeros((4, 2)), np.array([0, 1, 1, 1]), 500)
-    assert first.state() == {}
+    assert first.state()["columns"].size == 0
     assert first.joined()[0].shape == (0, 0)

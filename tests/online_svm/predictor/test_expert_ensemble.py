@@ -8,6 +8,7 @@ import pytest
 from drifting import inverted
 from predictor_answers import (
     alarms,
+    answers_of_model,
     blocks,
     corrected,
     flat,
@@ -19,18 +20,19 @@ from predictor_answers import (
     stream,
 )
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
-from online_svm.predictor.expert_ensemble import ExpertEnsemble, RowsToLearn
+from online_svm.predictor.expert import RowsToLearn
+from online_svm.predictor.expert_average import AverageRows
+from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.pair_prediction import PairPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.recent_interval import RecentIntervals
-from online_svm.predictor.simple_experts import N_EXPERTS
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import State
+from online_svm.storage.state import State, pack, unpack
 from online_svm.stream.input_batch import Example
 from online_svm.stream.labels import ClassView
 
@@ -60,13 +62,12 @@ def test_before_a_fit_the_answer_is_the_base_rate_and_its_correction():
     history = corrected(LabelHistory(2), rates, columns)
     mixed = Ensemble(2, WeightUpdate(0.002, first=0.7)).answer([rates, history], columns)
     np.testing.assert_allclose([answer.probabilities for answer in found], mixed, rtol=1e-9)
-    lower, upper = RecentIntervals(0.9, ClassView(("c0", "c1"), True)).answer(rates, columns, rates)
-    assert lower.shape == upper.shape
+    intervals = RecentIntervals(0.9, ClassView(("c0", "c1"), True), is_delayed=False)
+    ends = np.stack(intervals.answer(columns, mixed), axis=2)
+    np.testing.assert_allclose([answer.intervals for answer in found], ends, rtol=1e-9)
     for answer in found:
         assert answer.label == ("c0", "c1")[int(np.argmax(answer.probabilities))]
         assert answer.probability == max(answer.probabilities)
-        for p, (low, high) in zip(answer.probabilities, answer.intervals, strict=True):
-            assert low <= p <= high
 
 
 def test_without_a_level_an_interval_in_the_warm_up_says_nothing():
@@ -96,7 +97,7 @@ def test_warm_up_answers_are_not_scored():
     assert report.scored == 40 - warming
 
 
-@pytest.mark.parametrize("single", [{"committee": "single"}, {"split": "crossfit"}])
+@pytest.mark.parametrize("single", [{"committee": "single"}, {"split": "oldest"}])
 def test_a_single_machine_keeps_its_answer_after_the_warm_up(single):
     X, labels = stream(60)
     found = rows(predictor_of(**TWO, **single).step_many(X, labels))
@@ -137,60 +138,68 @@ def test_a_new_label_joins_after_the_model_and_keeps_what_was_learned():
 
 
 @pytest.mark.parametrize(("classes", "k"), [(TWO, 2), (THREE, 3)])
-def test_the_answer_mixes_committee_base_rate_regressions_and_label_history(classes, k):
+def test_the_answer_averages_the_experts_corrects_that_and_reads_the_interval(
+    classes, k, monkeypatch
+):
     X, labels = stream(120, k)
     columns = np.array([int(label[1]) for label in labels])
     settings = classes | {"metrics_every": 120, "refit_lag": 0}
-    predictor, plain = predictor_of(**settings), predictor_of(**settings, semantics=5)
-    for one in (predictor, plain):
-        one.step_many(X[:100], labels[:100])
+    predictor = predictor_of(**settings)
+    predictor.step_many(X[:100], labels[:100])
     parts = deepcopy(predictor._engine._experts)
+    said = answers_of_model(monkeypatch)
     (block,) = predictor.step_many(X[100:], labels[100:])[:1]
-    (committee,) = plain.step_many(X[100:], labels[100:])[:1]
-    assert len(block) == len(committee) == 20
-    experts = np.empty((1 + N_EXPERTS, 20, k))
-    experts[0] = committee.point
+    assert len(block) == 20
+    (of_model,) = said
     asked = RowsToLearn(X[100:], None, columns[100:], None, sources=np.full(20, -1))
     counts = np.bincount(columns[:100], minlength=k) + np.eye(k)[columns].cumsum(axis=0)[100:]
     counts = counts - np.bincount(columns[:100], minlength=k) - np.eye(k)[columns[100:]]
-    experts[1:] = parts.experts["simple"].answer(asked, {})
+    simple = parts.experts["simple"].answer(asked, {})
     np.testing.assert_allclose(
-        experts[1], (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * k), rtol=1e-12
+        simple[0], (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * k), rtol=1e-12
     )
-    average = parts._average.answer(experts, columns[100:])
+    experts = np.array([*of_model.values(), *simple])
+    names = [*of_model, *parts.experts["simple"].outputs]
+    assert tuple(names) == parts._average.names
+    average = np.empty((20, k))
+    scratch = np.empty((1, len(names), k)), np.empty((1, 1, k))
+    parts._average.answer(
+        AverageRows(experts, *scratch, columns[100:], asked.sources, np.zeros(20), average)
+    )
     history = corrected(parts.experts["history"], average, columns[100:])
     mixed = parts._corrected.answer([average, history], columns[100:])
-    lower, upper = parts._intervals._present.answer(average, columns[100:], mixed)
+    lower, upper = parts._intervals._present.answer(columns[100:], mixed)
     np.testing.assert_array_equal(block.point, mixed)
     np.testing.assert_array_equal(block.lower, lower)
     np.testing.assert_array_equal(block.upper, upper)
     assert (block.label == mixed.argmax(axis=1)).all()
-    assert (block.venn_point == committee.venn_point).all()
     assert block.method == "experts"
 
 
 def test_labels_that_depend_on_the_ones_before_are_predicted():
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(400, 2)), [f"c{i // 20 % 2}" for i in range(400)]
-    for changes, at_least in (({}, 0.9), ({"semantics": 5}, 0.0)):
-        found = rows(predictor_of(**TWO, **changes).step_many(X, labels))[200:]
-        hits = np.mean([a.label == label for a, label in zip(found, labels[200:], strict=True)])
-        assert hits > at_least
-    assert hits < 0.8  # without the experts
+    found = rows(predictor_of(**TWO).step_many(X, labels))[200:]
+    asked = labels[200:]
+    assert np.mean([a.label == label for a, label in zip(found, asked, strict=True)]) > 0.9
+    of_svm = np.mean([a.svm_label == label for a, label in zip(found, asked, strict=True)])
+    assert of_svm < 0.8  # which knows the features alone
 
 
-def test_on_independent_examples_little_is_lost():
+def test_on_independent_examples_little_is_lost(monkeypatch):
     X, labels = stream(400)
-    losses = []
-    for semantics in (5, 6):
-        found = rows(predictor_of(**TWO, semantics=semantics).step_many(X, labels))
-        p = [
-            a.probabilities[int(y[1])]
-            for a, y in zip(found, labels, strict=True)
-            if a.status == "ok"
-        ]
-        losses.append(-np.mean(np.log(p)))
-    assert losses[1] < losses[0] + 0.02
+    said = answers_of_model(monkeypatch)
+    answers = blocks(predictor_of(**TWO).step_many(X, labels))
+    of_all = np.concatenate([block.point for block in answers if block.status == "ok"])
+    columns = np.array([int(label[1]) for label in labels])[-len(of_all) :]
+
+    def loss(point):
+        return -np.log(point[np.arange(len(point)), columns]).mean()
+
+    of_model = [
+        loss(np.concatenate([answers[name] for answers in said])) for name in PairPrediction.outputs
+    ]
+    assert loss(of_all) < min(of_model) + 0.02
 
 
 # Batches and restarts
@@ -260,7 +269,7 @@ def follow_from(predictor, X, events, begin, stop):
 
 
 def delayed(k=2, **changes):
-    config = PredictorConfig(classes=tuple("abcdef"[:k]), horizon=5, **changes)
+    config = ProtocolConfig(classes=tuple("abcdef"[:k]), horizon=5, **changes)
     return ExpertEnsemble(config)
 
 
@@ -270,7 +279,7 @@ def rows_to_learn(X, columns, learns=None, sources=None, stored=None):
         return RowsToLearn(X, None, columns, None)
     earlier = AnswerTimeOutputs(
         np.array(learns), np.full(m, -1) if sources is None else np.array(sources),
-        [None] * m if stored is None else stored, np.zeros(m, dtype=bool),
+        [None] * m if stored is None else stored, np.zeros(m, dtype=bool), np.zeros(m),
     )  # fmt: skip
     return RowsToLearn(X, None, columns, earlier)
 
@@ -281,11 +290,11 @@ def test_a_label_in_the_same_call_and_a_later_one_leave_the_same_state():
     together, apart = delayed(), delayed()
     five = X[[0, 1, 2, 0, 2]]
     one = together.answer(
-        rows_to_learn(five, [-1, -1, -1, 1, 0], [False] * 3 + [True] * 2, [-1, -1, -1, 0, 2]), None
+        rows_to_learn(five, [-1, -1, -1, 1, 0], [False] * 3 + [True] * 2, [-1, -1, -1, 0, 2])
     )
-    first = apart.answer(rows_to_learn(X, [-1] * 3, [False] * 3), None)
+    first = apart.answer(rows_to_learn(X, [-1] * 3, [False] * 3))
     stored = [{name: part[i] for name, part in first.outputs.items()} for i in (0, 2)]
-    later = apart.answer(rows_to_learn(X[[0, 2]], [1, 0], [True] * 2, stored=stored), None)
+    later = apart.answer(rows_to_learn(X[[0, 2]], [1, 0], [True] * 2, stored=stored))
     np.testing.assert_array_equal(one.point, np.concatenate([first.point, later.point]))
     assert_equal_states(together.state(), apart.state())
 
@@ -295,28 +304,28 @@ def test_a_row_is_learned_with_the_answers_of_its_time():
     rng = np.random.default_rng(1)
     experts = delayed()
     X = rng.normal(size=(1, 2))
-    first = experts.answer(rows_to_learn(X, [-1], [False]), None)
-    experts.answer(rows_to_learn(np.zeros((30, 2)), [1] * 30), None)
+    first = experts.answer(rows_to_learn(X, [-1], [False]))
+    experts.answer(rows_to_learn(np.zeros((30, 2)), [1] * 30))
     then = {name: part[0] for name, part in first.outputs.items()}
-    late = experts.answer(rows_to_learn(X, [0], [True], stored=[then]), None)
-    np.testing.assert_array_equal(late.outputs["experts"][0], then["experts"])
-    np.testing.assert_array_equal(late.outputs["history"][0], then["history"])
-    now = experts.answer(rows_to_learn(X, [-1], [False]), None)
-    assert np.abs(now.outputs["experts"][0] - then["experts"]).max() > 0.3
+    late = experts.answer(rows_to_learn(X, [0], [True], stored=[then]))
+    for name in ("experts", "forecasts", "history"):
+        np.testing.assert_array_equal(late.outputs[name][0], then[name])
+    now = experts.answer(rows_to_learn(X, [-1], [False]))
+    assert np.nanmax(np.abs(now.outputs["experts"][0] - then["experts"])) > 0.3
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"odds": np.zeros((3, 1))}, "other classes"], ids=str)
 def test_a_row_without_answers_of_its_time_is_learned_with_those_of_now(stored):
     X = np.random.default_rng(1).normal(size=(1, 2))
     if stored == "other classes":
-        found = delayed(3).answer(rows_to_learn(X, [-1], [False]), None)
+        found = delayed(3).answer(rows_to_learn(X, [-1], [False]))
         stored = {name: part[0] for name, part in found.outputs.items()}
         assert stored["history"].shape == (3, N_FEATURES)
     experts, plain = delayed(), delayed()
     for one in (experts, plain):
-        one.answer(rows_to_learn(np.zeros((9, 2)), [1, 0, 1] * 3), None)
-    late = experts.answer(rows_to_learn(X, [0], [True], stored=[stored]), None)
-    now = plain.answer(rows_to_learn(X, [0]), None)
+        one.answer(rows_to_learn(np.zeros((9, 2)), [1, 0, 1] * 3))
+    late = experts.answer(rows_to_learn(X, [0], [True], stored=[stored]))
+    now = plain.answer(rows_to_learn(X, [0]))
     np.testing.assert_array_equal(late.point, now.point)
     assert_equal_states(experts.state(), plain.state())
 
@@ -339,7 +348,7 @@ def drift():
 @pytest.mark.parametrize("policy", ["refit", "reset"])
 def test_after_an_alarm_batches_of_any_size_give_the_same_bytes(drift, policy):
     X, y = drift
-    config = PredictorConfig(
+    config = ProtocolConfig(
         classes=("a", "b"), window=300, refit_every=150, maps=(), on_drift=policy
     )
     expected = flat(OnlinePredictor(config).step_many(X, y))
@@ -432,42 +441,10 @@ def test_a_frozen_predictor_answers_as_the_predictor(settings, n):
     assert frozen.snapshot() == predictor.frozen().snapshot()
 
 
-@pytest.mark.parametrize("number", [5, 6])
-def test_a_published_state_with_other_experts_than_its_semantics_is_refused(number):
-    predictor, other = (
-        predictor_of(**TWO, semantics=number),
-        predictor_of(**TWO, semantics=11 - number),
-    )
-    header, arrays = unpack(predictor.frozen().snapshot())
-    theirs, _ = unpack(other.frozen().snapshot())
-    header = theirs | {"config": header["config"]}
-    header.pop("format", None)
-    with pytest.raises(InvalidSnapshot, match="experts"):
-        FrozenPredictor.restore(pack(header, arrays), predictor.config)
-
-
-@pytest.mark.parametrize("number", [4, 5])
-def test_a_predictor_of_earlier_semantics_has_no_experts_and_stays_so(number):
-    X, labels = stream(100)
-    whole = predictor_of(**TWO, semantics=number)
-    expected = rows(whole.step_many(X, labels))
-    parts, found = predictor_of(**TWO, semantics=number), []
-    for i in range(0, 100, 9):
-        found += rows(parts.step_many(X[i : i + 9], labels[i : i + 9]))
-        parts = restored(parts)
-    assert found == expected
-    header, arrays = unpack(parts.snapshot())
-    assert "experts" not in str(header)
-    assert not any("experts" in name for name in arrays)
-    for answer in expected:
-        assert answer.method == ("venn-abers-mixed" if answer.status == "ok" else None)
-        assert bool(answer.probabilities) == (answer.status == "ok")
-
-
 def learned(k=3, **changes):
-    ensemble = ExpertEnsemble(PredictorConfig(classes=tuple("abcdef"[:k]), **changes))
+    ensemble = ExpertEnsemble(ProtocolConfig(classes=tuple("abcdef"[:k]), **changes))
     X, labels = stream(30, k)
-    ensemble.answer(RowsToLearn(X, None, np.array([int(y[1]) for y in labels]), None), None)
+    ensemble.answer(RowsToLearn(X, None, np.array([int(y[1]) for y in labels]), None))
     ensemble.fit_if_due(32, 32, None, None)
     return ensemble
 
@@ -475,7 +452,7 @@ def learned(k=3, **changes):
 def test_a_state_is_restored_whole():
     ensemble = learned()
     assert_equal_states(
-        ExpertEnsemble.from_state(ensemble.state(), ensemble._config).state(), ensemble.state()
+        ExpertEnsemble(ensemble._config).restore(ensemble.state()).state(), ensemble.state()
     )
 
 
@@ -483,23 +460,24 @@ def test_a_damaged_state_is_refused():
     ensemble = learned()
     header, arrays = ensemble.state()
     for change in (
-        {"X": arrays["X"][1:]},
-        {"X": np.zeros((30, 0, 2))},
-        {"columns": arrays["columns"] + 2},
-        {"weights.logs": arrays["weights.logs"][1:]},
+        {"first.X": arrays["first.X"][1:]},
+        {"first.X": np.zeros((30, 0, 2))},
+        {"first.columns": arrays["first.columns"] + 2},
+        {"weights.weights": arrays["weights.weights"][:, 1:]},
+        {"weights.trust": 2.0 * arrays["weights.trust"]},
         {"corrected.logs": arrays["corrected.logs"] * np.nan},
         {"simple.counts": -arrays["simple.counts"]},
         {"history.last": np.array([3])},
-        {"intervals.since": np.array([49])},
+        {"intervals.present.since": np.array([49])},
     ):
         with pytest.raises(ValueError, match=r".+"):
-            ExpertEnsemble.from_state(State(header, arrays | change), ensemble._config)
+            ExpertEnsemble(ensemble._config).restore(State(header, arrays | change))
     for change in ({"fitted_at": -1}, {"n_labels": "3"}, {"is_stale": 2}, {"model": None}):
         with pytest.raises(ValueError, match=r".+"):
-            ExpertEnsemble.from_state(State(header | change, arrays), ensemble._config)
+            ExpertEnsemble(ensemble._config).restore(State(header | change, arrays))
 
 
-@pytest.mark.parametrize("part", ["experts", "history"])
+@pytest.mark.parametrize("part", ["experts", "forecasts", "history"])
 def test_stored_outputs_of_which_a_part_is_missing_are_refused(part):
     predictor = predictor_of(**TWO, horizon=20)
     for i in range(5):
@@ -507,8 +485,7 @@ def test_stored_outputs_of_which_a_part_is_missing_are_refused(part):
     header, arrays = unpack(predictor.snapshot())
     name = next(name for name in arrays if name.endswith(f".said.{part}"))
     del arrays[name]
-    text = {"said": ["experts", "history"]}
-    for answer in header_lists(header, text["said"]):
+    for answer in header_lists(header, ["experts", "forecasts", "history"]):
         answer.remove(part)
     header.pop("format", None)
     with pytest.raises(InvalidSnapshot, match="without"):

@@ -25,8 +25,8 @@ from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import State
+from online_svm.predictor.simple_experts import SimpleExperts
+from online_svm.storage.state import pack, unpack
 from online_svm.storage.state_schema import StateSchema, ints
 
 WORLDS = {"two": {"classes": ("c0", "c1")}, "discovered": {}}
@@ -36,6 +36,7 @@ class LastLabel(Expert):
     """Always the last label, nearly certain."""
 
     outputs = ("last-label",)
+    _stored = StateSchema(ints("_last", "1", least=-1, below="._n_classes"))
 
     def __init__(self, n_classes):
         self._n_classes, self._last = n_classes, np.array([-1])
@@ -54,13 +55,6 @@ class LastLabel(Expert):
         if self._last[0] >= 0:
             other._last = np.array([places[self._last[0]]])
         return other
-
-    def state(self):
-        return State({}, {"last": self._last.copy()})
-
-    def restore(self, state):
-        schema = StateSchema(ints("_last", "1", least=-1, below=self._n_classes))
-        schema.fill(self, None, state.arrays)
 
 
 class Correction(LastLabel):
@@ -102,7 +96,7 @@ def asked(m, columns=None, learns=None, stored=None):
     columns = np.full(m, -1) if columns is None else np.array(columns)
     learns = np.zeros(m, dtype=bool) if learns is None else np.array(learns)
     stored = [None] * m if stored is None else stored
-    earlier = AnswerTimeOutputs(learns, np.full(m, -1), stored, comparable=learns)
+    earlier = AnswerTimeOutputs(learns, np.full(m, -1), stored, comparable=learns, ages=np.zeros(m))
     return RowsToLearn(np.zeros((m, 2)), None, columns, earlier)
 
 
@@ -110,7 +104,7 @@ def test_its_answers_are_averaged_under_its_name(monkeypatch):
     monkeypatch.setitem(expert_table.EXPERTS, "last", lambda _config, k: LastLabel(k))
     ensemble = delayed(3)
     place = list(ensemble.weights).index("last-label")
-    found = ensemble.answer(asked(4, [1, -1, 2, -1]), None)
+    found = ensemble.answer(asked(4, [1, -1, 2, -1]))
     expected = [np.full(3, 1.0 / 3.0), said(1, 3), said(1, 3), said(2, 3)]
     np.testing.assert_array_equal(found.outputs["experts"][:, place], expected)
 
@@ -122,11 +116,11 @@ def test_its_weight_follows_the_labels():
     before = predictor.frozen().expert_weights
     predictor.step_many(X, labels)
     after = predictor.frozen().expert_weights
-    assert next(iter(after)) == "committee"
+    assert next(iter(after)) == "stack"
     for weights in (before, after):
         assert sum(weights.values()) == pytest.approx(1.0)
     gain = {name: after[name] / before[name] for name in after}
-    assert gain["last-label"] > 3.0 * gain["committee"]
+    assert gain["last-label"] > 3.0 * gain["stack"]
     assert gain["last-label"] > 3.0 * gain["base-rate"]
 
 
@@ -167,13 +161,13 @@ def test_a_late_row_is_credited_with_the_answer_of_its_time(monkeypatch):
     monkeypatch.setitem(expert_table.EXPERTS, "last", lambda _config, k: LastLabel(k))
     ensemble = delayed()
     place = list(ensemble.weights).index("last-label")
-    ensemble.answer(asked(1, [0]), None)
-    first = ensemble.answer(asked(1), None)
-    ensemble.answer(asked(9, [1] * 9), None)
+    ensemble.answer(asked(1, [0]))
+    first = ensemble.answer(asked(1))
+    ensemble.answer(asked(9, [1] * 9))
     then = {name: part[0] for name, part in first.outputs.items()}
-    late = ensemble.answer(asked(1, [1], [True], [then]), None)
+    late = ensemble.answer(asked(1, [1], [True], [then]))
     np.testing.assert_array_equal(late.outputs["experts"][0, place], said(0, 2))
-    now = ensemble.answer(asked(1), None)
+    now = ensemble.answer(asked(1))
     np.testing.assert_array_equal(now.outputs["experts"][0, place], said(1, 2))
 
 
@@ -213,12 +207,17 @@ def test_an_expert_that_the_settings_do_not_ask_for_changes_no_byte(monkeypatch)
 
 def test_the_answer_is_the_sum_of_the_experts_by_their_weights():
     ensemble = delayed()
-    ensemble.answer(asked(60, np.arange(60) // 7 % 2), None)
+    ensemble.answer(asked(60, np.arange(60) // 7 % 2))
     weights, history = ensemble.weights, deepcopy(ensemble.experts["history"])
-    found = ensemble.answer(asked(1), None)
-    *averaged, last = weights.values()
+    found = ensemble.answer(asked(1))
+    last = weights["label-history"]
+    experts = found.outputs["experts"][0]
+    awake = ~np.isnan(experts[:, 0])
+    names = np.array(list(weights)[:-1])[awake]
+    averaged = np.array([weights[name] for name in names])
     assert list(weights)[-1] == "label-history"
     assert sum(weights.values()) == pytest.approx(1.0)
-    average = np.array(averaged) @ found.outputs["experts"][0] / (1.0 - last)
+    assert set(names) == set(SimpleExperts.outputs)
+    average = averaged @ experts[awake] / averaged.sum()
     after = corrected(history, average[None], np.array([-1]))[0]
     np.testing.assert_allclose(found.point[0], (1.0 - last) * average + last * after, rtol=1e-9)

@@ -8,9 +8,9 @@ from predictor_answers import stream
 from sklearn.preprocessing import StandardScaler
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.config import PredictorConfig
 from online_svm.predictor.calibrators import implied_probabilities
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.refit import learner, scaling
 from online_svm.refit.learner import Learner, train_banks
 from online_svm.refit.task import RefitResult, RefitTask
@@ -32,7 +32,7 @@ def _small_banks(request, monkeypatch):
 def config_of(**changes):
     settings = {"maps": ("platt", "implied"), "gamma": 0.3, "refit_every": 40}
     settings |= {"train_fraction": 0.7}
-    return PredictorConfig.model_validate(settings | {"window": 80} | changes)
+    return ProtocolConfig.model_validate(settings | {"window": 80} | changes)
 
 
 def training_set(X, labels, freeze):
@@ -106,7 +106,7 @@ def test_a_bank_over_huge_features_ends_and_gives_the_same_probabilities_again(k
     rng = np.random.default_rng(0)
     X = 1e100 * (1.0 - spread * rng.integers(0, 5, size=(20, 3)).astype(np.float64))
     codes = np.arange(20) % 2
-    config = PredictorConfig()
+    config = ProtocolConfig()
     banks = [train_banks(config, Kernel(kernel), X, codes, 2) for _ in range(2)]
     found = [implied_probabilities(bank, X) for bank in banks]
     assert found[0].tobytes() == found[1].tobytes()

@@ -112,18 +112,6 @@ def test_labels_that_follow_each_other_are_predicted():
     assert np.mean(points[later].argmax(axis=1) == columns[later]) < 0.4
 
 
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_cuts_into_calls_and_restores_change_no_bit(size):
-    points, columns = sample(300, 3)
-    whole, parts, found = LabelHistory(3), LabelHistory(3), []
-    for i in range(0, 300, size):
-        found.append(corrected(parts, points[i : i + size], columns[i : i + size]))
-        parts = restored(parts.state())
-    np.testing.assert_array_equal(np.concatenate(found), corrected(whole, points, columns))
-    for name, part in whole.state().arrays.items():
-        np.testing.assert_array_equal(parts.state().arrays[name], part)
-
-
 def test_rows_without_a_label_leave_no_trace():
     points, columns = sample(100, 2)
     history = LabelHistory(2)

@@ -10,15 +10,15 @@ from literal_predictor import Literal
 from predictor_answers import answered, rows, stream
 
 from online_svm import config as settings
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.refit import learner, scaling
-from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import pack, unpack
 from online_svm.stream.input_batch import Example
 
 DECLARED = {"classes": ("c0", "c1"), "features": 3}
-PSVM = PredictorConfig(**DECLARED, learner="psvm", window=60, refit_every=25)
+PSVM = ProtocolConfig(**DECLARED, learner="psvm", window=60, refit_every=25)
 
 
 SCHEDULES = {
@@ -41,9 +41,7 @@ def test_intervals_are_those_of_the_specification_read_literally(
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     X, labels = stream(100 if schedule["refit_every"] == 1 else 160, n_classes)
     classes = tuple(f"c{k}" for k in range(n_classes))
-    config = PredictorConfig(
-        classes=classes, split=split, gamma=0.3, committee="single", **schedule
-    )
+    config = ProtocolConfig(classes=classes, split=split, gamma=0.3, committee="single", **schedule)
     literal = Literal(config)
     expected = [literal.step(x, y) for x, y in zip(X, labels, strict=True)]
     answers = rows(OnlinePredictor(config).step_many(X, labels))
@@ -71,13 +69,13 @@ def test_models_take_effect_at_once_while_early_and_exactly_lag_examples_after_t
     if early_until is not None:
         monkeypatch.setattr(settings, "EARLY_UNTIL", early_until)
     X, labels = stream(130 if early_until is None else 260)
-    config = PredictorConfig(window=60, refit_every=50, **changes)
+    config = ProtocolConfig(window=60, refit_every=50, **changes)
     versions = [p.model for p in rows(OnlinePredictor(config).step_many(X, labels))]
     assert [n for n in range(1, len(X)) if versions[n] != versions[n - 1]] == expected
 
 
 def test_before_two_classes_the_base_rate_answers_without_a_guarantee():
-    predictor = OnlinePredictor(PredictorConfig(classes=("a", "b")))
+    predictor = OnlinePredictor(ProtocolConfig(classes=("a", "b")))
     answers = [predictor.step(Example([float(i)], "a")) for i in range(45)]
     assert {(p.status, p.method, p.guarantee) for p in answers} == {("warming", "experts", "none")}
     assert (answers[0].probabilities, answers[0].intervals) == ((0.5, 0.5), ((0.0, 1.0),) * 2)
@@ -92,7 +90,7 @@ def test_before_two_classes_the_base_rate_answers_without_a_guarantee():
 def test_a_long_stretch_of_one_class_is_answered():
     X, labels = stream(60)
     X = np.concatenate([X, np.random.default_rng(5).normal(size=(400, 3))])
-    config = PredictorConfig(window=50, refit_every=20)
+    config = ProtocolConfig(window=50, refit_every=20)
     last = rows(OnlinePredictor(config).step_many(X, [*labels, *["c1"] * 400]))[-1]
     assert last.label == "c1"
     assert all(0.0 <= low <= high <= 1.0 for low, high in last.intervals)
@@ -106,7 +104,7 @@ def test_a_long_stretch_of_one_class_is_answered():
 def test_a_third_class_takes_effect_with_its_method_at_the_next_refit(committee, methods):
     X, labels = stream(200)
     labels = [*labels[:110], *["new"] * 5, *labels[115:]]
-    config = PredictorConfig(refit_every=50, refit_lag=10, committee=committee)
+    config = ProtocolConfig(refit_every=50, refit_lag=10, committee=committee)
     answers = rows(OnlinePredictor(config).step_many(X, labels))
     for n in (109, 159):
         assert (answers[n].classes, answers[n].method) == (("c0", "c1", None), methods[0])
@@ -124,7 +122,7 @@ def learned(config):
 
 
 def test_an_unlabelled_example_is_answered_and_not_learned():
-    predictor = learned(PredictorConfig(**DECLARED))
+    predictor = learned(ProtocolConfig(**DECLARED))
     before, arrays = unpack(predictor.snapshot())
     assert predictor.step(Example([0.0, 1.0, 2.0])).status == "ok"
     after, following = unpack(predictor.snapshot())
@@ -133,7 +131,7 @@ def test_an_unlabelled_example_is_answered_and_not_learned():
     assert pack(after, following) == pack(before, arrays)
 
 
-LABELLED = PredictorConfig(**DECLARED)
+LABELLED = ProtocolConfig(**DECLARED)
 X = [1.0, 2.0, 3.0]
 
 
@@ -185,7 +183,7 @@ def test_columns_that_contradict_each_other_are_refused(config, labels, probabil
 
 def test_a_missing_value_counts_as_the_training_mean():
     X, labels = stream(100)
-    config = PredictorConfig(missing="mean", scale="standard", maps=())
+    config = ProtocolConfig(missing="mean", scale="standard", maps=())
     with_gap, filled = OnlinePredictor(config), OnlinePredictor(config)
     with_gap.step_many(X, labels)
     filled.step_many(X, labels)
@@ -196,7 +194,7 @@ def test_a_missing_value_counts_as_the_training_mean():
 
 def test_named_features_are_answered_like_the_array_in_sorted_order():
     X, labels = stream(60)
-    arrays, names = OnlinePredictor(PredictorConfig()), OnlinePredictor(PredictorConfig())
+    arrays, names = OnlinePredictor(ProtocolConfig()), OnlinePredictor(ProtocolConfig())
     for x, label in zip(X, labels, strict=True):
         named = {"b": x[1], "c": x[2], "a": x[0]}
         answer = names.step(Example(named, label))
@@ -207,7 +205,7 @@ def test_named_features_are_answered_like_the_array_in_sorted_order():
 @pytest.mark.parametrize("scale", ["standard", "none"])
 def test_huge_features_get_a_defined_answer(scale):
     X, labels = stream(300)
-    predictor = OnlinePredictor(PredictorConfig(kernel="poly", scale=scale, gamma=1.0))
+    predictor = OnlinePredictor(ProtocolConfig(kernel="linear", scale=scale))
     predictor.step_many(X[:60] * 1e-3, labels[:60])
     for label in (None, "c0", "c1"):
         answer = predictor.step(Example([1e100, -1e100, 1e52], label))
@@ -215,7 +213,7 @@ def test_huge_features_get_a_defined_answer(scale):
     assert np.isfinite(predictor.step_many(X[:60], labels[:60])[-1].scores).all()
     X[200::20] *= 1e200
     X[210::20, 1] = -1e308
-    config = PredictorConfig(classes=("c0", "c1"), window=150, refit_every=40, scale=scale)
+    config = ProtocolConfig(classes=("c0", "c1"), window=150, refit_every=40, scale=scale)
     for block in answered(config, X, labels):
         assert np.isfinite(block.scores).all()
         assert np.isfinite(block.point).all()

@@ -9,8 +9,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 
 
 def svc_intervals(X, y, gamma, tol=1e-3):
@@ -52,7 +52,7 @@ def test_on_the_wines_of_scikit_learn_intervals_are_those_of_its_machine():
     X, y = load_wine(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))[:100]
     X, y = StandardScaler().fit_transform(X)[order], y[order].astype(str)
-    config = PredictorConfig.paper(tuple(np.unique(y)), gamma=0.02, maps=())
+    config = ProtocolConfig.paper(tuple(np.unique(y)), gamma=0.02, maps=())
     answered = blocks(OnlinePredictor(config).step_many(X, y.tolist()))
     ours = np.concatenate(
         [np.tile([0.0, 1.0], (len(block), 3, 1)) if block.status == "warming"

@@ -1,17 +1,17 @@
-"""What every headline keeps to, how each is mixed, and how a report scores it."""
+"""What every headline keeps to, the experts of its model, and how a report scores it."""
 
 from copy import deepcopy
 
 import numpy as np
 import pytest
-from predictor_answers import answered, blocks, reports
+from predictor_answers import answered, answers_of_model, blocks, reports
 
 from online_svm import MatrixScaling, TemperatureScaling, VectorScaling
-from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, brier, log_loss
 from online_svm.predictor.joint_prediction import JointPrediction
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.recent_ensemble import MemberOutputs
+from online_svm.predictor.protocol import ProtocolConfig
+from online_svm.predictor.recent_stacks import STACKS
 from online_svm.stream.answer_columns import COLUMNS
 
 SHORT = {"window": 80, "refit_every": 40, "refit_lag": 0, "metrics_every": 240}
@@ -22,8 +22,8 @@ CONFIGS = {
     "single of three": THREE | {"committee": "single", "interval_level": 0.8},
     "committee": TWO | {"committee": "default"},
     "committee of three": THREE | {"committee": "default"},
-    "cross-fit": TWO | {"split": "crossfit"},
-    "cross-fit of three": THREE | {"split": "crossfit"},
+    "oldest": TWO | {"split": "oldest"},
+    "oldest of three": THREE | {"split": "oldest"},
     "discovered": {"committee": "default"},
 }
 
@@ -40,7 +40,7 @@ def stream(names, count=240):
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def run(request):
-    config = PredictorConfig(**SHORT, **CONFIGS[request.param])
+    config = ProtocolConfig(**SHORT, **CONFIGS[request.param])
     X, labels = stream(config.classes or ("a", "b", "c"))
     answers = OnlinePredictor(config).step_many(X, labels)
     return config, blocks(answers, "ok"), labels, reports(answers)
@@ -103,51 +103,45 @@ def around(n):
     return X, codes, ["abc"[code] for code in codes]
 
 
-def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did():
+def test_the_experts_of_more_classes_are_the_calibrators_and_the_venn_point(monkeypatch):
     X, truth, labels = around(160)
     predictor = OnlinePredictor(
-        PredictorConfig(
-            **THREE, window=80, refit_every=40, refit_lag=0, maps=("platt",), semantics=5
-        )
+        ProtocolConfig(**THREE, window=80, refit_every=40, refit_lag=0, maps=("platt",))
     )
     predictor.step_many(X[:120], labels[:120])  # a refit has just taken effect
     assert isinstance(predictor.active.primary, JointPrediction)
-    primary = deepcopy(predictor.active.primary)
-    mixture, recent = primary._ensemble, primary._recent
-    assert np.ptp(mixture.weights) > 0.01  # they outlive a refit
+    recent = deepcopy(predictor.active.primary._recent)
     calibration = predictor.active.calibration
     scores, codes = calibration.scores.copy(), calibration.codes.copy()
-    result = predictor.active.result
-    ensemble = deepcopy(predictor.active.recent_ensemble)
-    (block,) = (b for b in predictor.step_many(X[120:], labels[120:]) if len(b.n) == 40)
+    said = answers_of_model(monkeypatch)
+    found = blocks(predictor.step_many(X[120:], labels[120:]))
+    scored = np.concatenate([block.scores for block in found])
 
     def logs(s):
         return -np.log1p(np.exp(-s))
 
-    components = [
-        kind.fit(of(scores), codes).predict(of(block.scores))
-        for kind, of in (
-            (TemperatureScaling(), np.array),
-            (VectorScaling(), np.array),
-            (MatrixScaling(), np.array),
-            (MatrixScaling(), logs),
+    expected = {
+        name: kind.fit(of(scores), codes).predict(of(scored))
+        for name, kind, of in (
+            ("temperature", TemperatureScaling(), np.array),
+            ("vector", VectorScaling(), np.array),
+            ("matrix", MatrixScaling(), np.array),
+            ("log-matrix", MatrixScaling(), logs),
         )
-    ]
-    components.append(recent.answer(logs(block.scores), truth[120:], components[0]))
-    expected = mixture.answer([*components, block.venn_point], truth[120:])
-    rows = result.scaling.transform(X[120:])
-    given = MemberOutputs(X[120:], rows, result.model.member_outputs(rows)[1])
-    np.testing.assert_allclose(
-        block.point, ensemble.answer(given, expected, truth[120:])[0], rtol=1e-9
-    )
-    assert block.method == "joint"
+    }
+    before_a_fit = expected["temperature"]
+    expected["recent-matrix"] = recent.answer(logs(scored), truth[120:], before_a_fit)
+    expected["venn"] = np.concatenate([block.venn_point for block in found])
+    assert tuple(expected) == JointPrediction.outputs
+    for name, points in expected.items():
+        given = np.concatenate([answers[name] for answers in said])
+        np.testing.assert_allclose(given, points, rtol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("semantics", [5, 6])
-def test_a_state_before_the_first_answer_with_another_class_is_restored(semantics):
+def test_a_state_before_the_first_answer_with_another_class_is_restored():
     X, _, labels = around(100)
     labels[70:] = ["d" if i % 3 else label for i, label in enumerate(labels[70:])]
-    config = PredictorConfig(window=80, refit_every=20, refit_lag=0, semantics=semantics)
+    config = ProtocolConfig(window=80, refit_every=20, refit_lag=0)
     whole, parts = OnlinePredictor(config), OnlinePredictor(config)
     sizes = set()
     for x, label in zip(X, labels, strict=True):
@@ -161,9 +155,11 @@ def test_a_state_before_the_first_answer_with_another_class_is_restored(semantic
     assert sizes >= {4, 5}
 
 
-def test_a_class_not_known_yet_has_the_share_of_the_venn_predictor():
+def test_a_class_not_known_yet_has_the_share_of_the_venn_predictor(monkeypatch):
     X, _, labels = around(150)
-    config = PredictorConfig(window=80, refit_every=40, semantics=5)
-    last = answered(config, X, labels)[-1]
+    said = answers_of_model(monkeypatch)
+    last = answered(ProtocolConfig(window=80, refit_every=40), X, labels)[-1]
     assert last.classes == ("a", "b", "c", None)
-    np.testing.assert_allclose(last.point[:, -1], last.venn_point[:, -1], rtol=1e-9)
+    assert said[-1].keys() == {*JointPrediction.outputs, *STACKS}
+    for name, points in said[-1].items():
+        np.testing.assert_allclose(points[:, -1], last.venn_point[:, -1], rtol=1e-9, err_msg=name)

@@ -6,17 +6,19 @@ from predictor_answers import blocks, stream
 from scipy import stats
 from scipy.special import expit, logit
 
-from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_intervals import MIN_ORIGINALS
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.recent_interval import (
     COUNT_EVERY,
-    DELAYED_RULE,
+    DELAYED_MISS_SHARE,
     MAX_COUNTED_EXAMPLES,
-    RULE,
-    RULE_BEFORE_6,
+    MISS_SHARE,
+    MOVED_EXAMPLES,
+    N_BINS,
     RecentIntervals,
 )
 from online_svm.stream.labels import ClassView
@@ -35,43 +37,44 @@ def sample(n, n_classes=3, seed=0):
 
 
 def answered(held, columns, point):
-    return np.stack(held.answer(np.empty((len(point), 0)), columns, point), axis=-1)
+    return np.stack(held.answer(columns, point), axis=-1)
 
 
-def literally(p, said, came, rule=RULE):
+def literally(p, said, came, missed=MISS_SHARE):
     """Return the interval of p, of what was said of a class and whether it came."""
     if not len(said):
         return 0.0, 1.0
     order = np.sort(said)
     weights = np.sqrt(order * (1.0 - order)).cumsum()
-    edges = [order[weights * rule.bins >= weights[-1] * b][0] for b in range(1, rule.bins)]
+    edges = [order[weights * N_BINS >= weights[-1] * b][0] for b in range(1, N_BINS)]
     here = np.searchsorted(edges, p)
     alike = np.searchsorted(edges, said) == here
     if not alike.any():
         return 0.0, 1.0
     hits, total, middle = came[alike].sum(), alike.sum(), logit(said[alike].mean())
-    tail = (1.0 - LEVEL) / 2.0 * rule.missed
+    tail = (1.0 - LEVEL) / 2.0 * missed
     low = stats.beta.ppf(tail, hits, total - hits + 1) if hits else 0.0
     high = stats.beta.ppf(1.0 - tail, hits + 1, total - hits) if hits < total else 1.0
     q = np.clip(p, 1e-6, 1.0 - 1e-6)
-    below, above = here == 0 and logit(q) < middle, here == rule.bins - 1 and logit(q) > middle
-    is_outside = rule.widens_outside and (below or above)
-    wider = abs(logit(q) - middle) if is_outside else 0.0
+    below, above = here == 0 and logit(q) < middle, here == N_BINS - 1 and logit(q) > middle
+    wider = abs(logit(q) - middle) if below or above else 0.0
     low, high = (
         expit(logit(q) + logit(end) - middle + move) for end, move in ((low, -wider), (high, wider))
     )
-    moved = rule.moved / len(said)
+    moved = MOVED_EXAMPLES / len(said)
     return min(max(low - moved, 0.0), p), max(min(high + moved, 1.0), p)
 
 
-@pytest.mark.parametrize("rule", [RULE, DELAYED_RULE, RULE_BEFORE_6])
+@pytest.mark.parametrize(("late", "missed"), [(False, MISS_SHARE), (True, DELAYED_MISS_SHARE)])
 @pytest.mark.parametrize("size", [7, 800])
-def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(size, rule):
+def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(
+    size, late, missed
+):
     columns, point = sample(800)
-    held, parts = RecentIntervals(LEVEL, THREE, rule), []
+    held, parts = RecentIntervals(LEVEL, THREE, is_delayed=late), []
     for i in range(0, 800, size):
         parts.append(answered(held, columns[i : i + size], point[i : i + size]))
-        state, held = held.state(), RecentIntervals(LEVEL, THREE, rule)
+        state, held = held.state(), RecentIntervals(LEVEL, THREE, is_delayed=late)
         held.restore(state)
     found = np.concatenate(parts)
     learned, counted, due = [], [], 1
@@ -79,7 +82,7 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
         if i < 60 or i % 40 == 0:
             for y in range(3):
                 came = columns[counted] == y
-                expected = literally(point[i, y], point[counted, y], came, rule)
+                expected = literally(point[i, y], point[counted, y], came, missed)
                 assert found[i, y] == pytest.approx(expected, abs=1e-12)
         if columns[i] >= 0:
             learned.append(i)
@@ -141,8 +144,8 @@ def test_a_damaged_state_is_refused():
     state = held.state()
     for damage in (
         {"columns": state["columns"] + 3},
-        {"said": state["said"][:-1]},
-        {"said": state["said"] * np.nan},
+        {"points": state["points"][:-1]},
+        {"points": state["points"] * np.nan},
         {"low": state["low"][:, 1:]},
         {"edges": state["edges"][:2]},
         {"since": np.array([COUNT_EVERY - 1])},
@@ -151,14 +154,12 @@ def test_a_damaged_state_is_refused():
         {"outer": -state["outer"]},
         {"moved": -state["moved"]},
     ):
-        with pytest.raises(
-            ValueError, match=r"RecentIntervals: '|(since|first|outer|moved) does not fit"
-        ):
+        with pytest.raises(InvalidSnapshot, match="RecentIntervals: "):
             RecentIntervals(LEVEL, THREE).restore(state | damage)
 
 
 def test_what_was_said_outlives_a_model_and_an_answer_without_a_label_leaves_no_trace():
-    config = PredictorConfig(classes=("c0", "c1", "c2"), window=80, refit_every=40, refit_lag=0)
+    config = ProtocolConfig(classes=("c0", "c1", "c2"), window=80, refit_every=40, refit_lag=0)
     predictor = OnlinePredictor(config)
     X, labels = stream(200, 3)
     said = blocks(predictor.step_many(X, labels))
@@ -178,26 +179,26 @@ def test_with_delayed_labels_the_answer_of_the_present_state_is_counted():
     """Not the answer that a much worse model gave before it."""
     config = {"classes": ("c0", "c1"), "window": 200, "refit_every": 40, "refit_lag": 0}
     X, labels = stream(300)
-    late = OnlinePredictor(PredictorConfig(**config, horizon=100))
+    late = OnlinePredictor(ProtocolConfig(**config, horizon=100))
     late.step_many(X[:299], labels[:299])
     expected = late.frozen().answer(X[199:200]).point  # example 199 is learned next
     given = blocks(late.step_many(X[299:], labels[299:]))
     assert len(given) == 1
     counted = counted_by(late)
     np.testing.assert_array_equal(counted[-1:], expected)
-    at_once = OnlinePredictor(PredictorConfig(**config))
+    at_once = OnlinePredictor(ProtocolConfig(**config))
     points = np.concatenate([block.point for block in blocks(at_once.step_many(X, labels))])
     np.testing.assert_array_equal(counted_by(at_once), points)
 
 
-def counted_by(predictor, name="intervals"):
-    return predictor._engine._experts._intervals.state()[f"{name}.said"]
+def counted_by(predictor, name="present"):
+    return predictor._engine._experts._intervals.state()[f"{name}.points"]
 
 
 def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
     config = {"classes": ("c0", "c1"), "window": 200, "refit_every": 100, "refit_lag": 0}
     X, labels = stream(400)
-    late = OnlinePredictor(PredictorConfig(**config, horizon=100))
+    late = OnlinePredictor(ProtocolConfig(**config, horizon=100))
     late.step_many(X, labels)  # 300 are learned: the first, and those from 200 on, had half
     assert len(counted_by(late)) == 300
     assert len(counted_by(late, "originals")) == 101
@@ -212,7 +213,7 @@ def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
             answered(held, columns[labelled], 0.5 + far * (point[labelled] - 0.5))
         rows = RowsToLearn(X[:1], None, np.array([-1]), earlier(1))
         asked = np.array([[0.4, 0.6]])
-        lower, upper = one.answer(asked, asked, rows)
+        lower, upper = one.answer(asked, rows)
         ends = [
             answered(held, np.array([-1]), asked)[0].T for held in (one._present, one._originals)
         ]
@@ -226,4 +227,4 @@ def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
 def earlier(m):
     """Return what is known of m rows that are not learned."""
     never, nowhere = np.zeros(m, dtype=bool), np.full(m, -1)
-    return AnswerTimeOutputs(never, nowhere, [None] * m, never)
+    return AnswerTimeOutputs(never, nowhere, [None] * m, never, np.zeros(m))

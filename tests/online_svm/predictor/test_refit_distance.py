@@ -4,12 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from predictor_answers import flat
 
 from online_svm import config as settings
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.refit_schedule import RefitDistance
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
 from online_svm.refit.learner import InlineRefitter
@@ -46,7 +45,7 @@ class Recorder(InlineRefitter):
 
 def config_of(classes=2, **changes):
     names = tuple(f"c{k}" for k in range(classes))
-    return PredictorConfig(classes=names, **GIVEN | changes)
+    return ProtocolConfig(classes=names, **GIVEN | changes)
 
 
 def stream(classes=2, seed=0, count=COUNT):
@@ -133,28 +132,8 @@ def test_an_alarm_that_is_acted_on_begins_with_the_shortest_distance():
         assert later[:4] == [10, 14, 20, 28][: len(later)]
 
 
-@pytest.mark.parametrize("drift", ["report", "refit"])
-@pytest.mark.parametrize("lag", [None, 7])
-def test_neither_cuts_nor_restarts_nor_set_down_learners_change_a_byte(drift, lag):
-    config, (X, codes) = config_of(on_drift=drift, refit_lag=lag), stream()
-    labels = [f"c{code}" for code in codes]
-    whole = OnlinePredictor(config)
-    expected = flat(whole.step_many(X, labels))
-    for size in (7, 64):
-        resting = InlineRefitter(config, rests=True)
-        parts, found = OnlinePredictor(config, resting), []
-        for begin in range(0, COUNT, size):
-            found += flat(parts.step_many(X[begin : begin + size], labels[begin : begin + size]))
-            if begin // size % 5 == 4:
-                stored = parts.snapshot()
-                parts = OnlinePredictor(config)
-                parts.restore(stored)
-        assert found == expected
-        assert parts.snapshot() == whole.snapshot()
-
-
 def test_a_total_of_more_than_half_a_standard_error_halves_the_distance_and_others_double_it():
-    distance, seen = RefitDistance(PredictorConfig()), []
+    distance, seen = RefitDistance(ProtocolConfig()), []
     for total in (0, 0, 0, 0, 101, 0, -400, 0):
         distance.follow(500, Staleness(100, total, 10_000))
         seen.append(distance.examples)
@@ -167,7 +146,7 @@ def test_a_total_of_more_than_half_a_standard_error_halves_the_distance_and_othe
     "damage", [{"examples": 10}, {"examples": 4000}, {"squares": -1}, {"total": 0.5}]
 )
 def test_a_distance_that_cannot_be_is_refused(damage):
-    config = PredictorConfig()
+    config = ProtocolConfig()
     state = RefitDistance(config).state()
     with pytest.raises((InvalidSnapshot, ValueError)):
-        RefitDistance.from_state(state | damage, config)
+        RefitDistance(config).restore(state | damage)

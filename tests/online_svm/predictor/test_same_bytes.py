@@ -1,186 +1,140 @@
-"""Two laws of every predictor: neither the cuts between calls nor a restart change a byte."""
+"""Neither the cuts between batches nor restarts change a byte: what the oracle's feeds lack.
 
-from itertools import pairwise
-from typing import Any, NamedTuple
+`tests/oracle/test_pure_core.py` asks the same of each mode of a feed. Here are protocols that no
+feed has, schedules that need thousands of examples there, promises, and random calls.
+"""
+
+from itertools import cycle
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from predictor_answers import flat, rows
+from oracle_feeds import late, plain, two_classes
+from predictor_answers import flat, restored, rows, stream
+from pure_replay import in_batches
 
-from online_svm.config import PredictorConfig
-from online_svm.metrics import windowed_validity
-from online_svm.predictor import answer_scoring
+from online_svm import config as of_refits
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit import learner, scaling
+from online_svm.predictor.protocol import ProtocolConfig
+from online_svm.refit.learner import InlineRefitter
 from online_svm.stream.input_batch import Example
+from workers.config.settings import Limits
+from workers.feed.position import START
+from workers.feed.recent_ids import RecentIds
+from workers.session.answer import process
 
-N = 150
-SCHEDULE = {"window": 80, "refit_every": 40, "metrics_every": 20}
-MIXED = SCHEDULE | {"maps": ("platt", "mixed", "isotonic", "binning")}
-BELIEF = ("venn-abers", "evidential-binning", "evidential-isotonic", "evidential-logistic")
-TWO, THREE = ("c0", "c1"), ("c0", "c1", "c2")
-PSVM = {"learner": "psvm", "classes": TWO, "features": 3}
-WINDOWED = {
-    "committee": "single", "maps": (), "window": 100, "refit_every": 50, "metrics_every": 40,
-    "metrics_window": 60,
+TWO = {"classes": ("no", "yes")}
+QUICK = TWO | {"window": 80, "refit_every": 40, "metrics_every": 20}
+EASILY = QUICK | {
+    "committee": "single", "window": 100, "refit_every": 50, "alarm_level": 0.5, "tolerance": 0.001,
 }  # fmt: skip
-
-
-class World(NamedTuple):
-    """Settings, and what the stream has."""
-
-    settings: dict[str, Any]
-    n_classes: int = 2
-    labelled: float = 1.0
-    doubted: float = 0.0
-
-
+VARYING = TWO | {"window": 160, "gamma": 0.5, "metrics_every": 50}
+AT_ONCE = {"split": "oldest", "refit_lag": 0, "committee": "single"}
+PROMISE = {"promise": {"error": 0.2}}
 WORLDS = {
-    "discovered": World({"window": 60, "refit_every": 25, "metrics_every": 7}),
-    "one class": World(SCHEDULE, n_classes=1),
-    "single": World({"window": 60, "refit_every": 25, "committee": "single"}),
-    "oldest": World(
-        {"classes": TWO, "window": 80, "refit_every": 30, "refit_lag": 0, "split": "oldest",
-         "map_data": "training"}
+    "late refits": (QUICK | {"refit_lag": 30}, "plain"),
+    "oldest, refits at once": (QUICK | AT_ONCE, "plain"),
+    "distance that varies": (VARYING, "turns"),
+    "distance that varies, drift": (VARYING | {"window": 100, "on_drift": "refit"}, "turns"),
+    "classes from corrections": (QUICK | {"horizon": 12, "classes": None}, "late"),
+    "few wait": (QUICK | {"horizon": "9s", "max_pending": 9}, "late timed"),
+    "arrival, refit after drift": (
+        EASILY | {"horizon": 12, "maturity": "arrival", "on_drift": "refit"}, "late turns"
     ),
-    "crossfit": World({"window": 100, "refit_every": 40, "split": "crossfit"}),
-    "paper": World(PredictorConfig.paper(TWO, gamma=0.5, maps=("platt",)).model_dump()),
-    "late refits": World(SCHEDULE | {"classes": TWO, "refit_lag": 30}),
-    "late refits, three classes": World(
-        SCHEDULE | {"classes": THREE, "refit_lag": 30}, n_classes=3
+    "arrival, reset after drift": (
+        EASILY | {"horizon": 12, "maturity": "arrival", "on_drift": "reset"}, "late turns"
     ),
-    "three classes": World(SCHEDULE | {"classes": THREE}, n_classes=3),
-    "three classes discovered": World(SCHEDULE, n_classes=3),
-    "mixed": World(MIXED | {"classes": TWO}, labelled=0.9),
-    "mixed, discovered": World(MIXED, labelled=0.9),
-    "mixed, three classes": World(MIXED | {"classes": THREE}, n_classes=3, labelled=0.9),
-    "mixed, three discovered": World(MIXED, n_classes=3, labelled=0.9),
-    "interval maps": World(SCHEDULE | {"maps": BELIEF}),
-    "interval maps, three classes": World(SCHEDULE | {"maps": BELIEF}, n_classes=3),
-    "implied": World(SCHEDULE | {"maps": ("implied",)}),
-    "implied, three classes": World(SCHEDULE | {"maps": ("implied",)}, n_classes=3),
-    "psvm": World(
-        PSVM | {"window": 60, "refit_every": 25, "metrics_every": 7}, doubted=0.3
-    ),
-    "psvm, oldest": World(
-        PSVM | {"window": 80, "refit_every": 30, "refit_lag": 0, "split": "oldest",
-                "map_data": "training", "class_weight": "balanced",
-                "taxonomy": "class-quantile"},
-        doubted=0.3,
-    ),
-    "psvm, Venn-Abers": World(
-        PSVM | {"window": 50, "refit_every": 20, "taxonomy": "venn-abers", "maps": ("implied",)},
-        doubted=0.3,
-    ),
-    "windowed": World(WINDOWED | {"classes": TWO}),
-    "windowed, discovered": World(WINDOWED),
-    "slices": World(WINDOWED | {"classes": TWO, "slices": ("country", "age")}),
-    "slices, late": World(
-        WINDOWED | {"classes": TWO, "slices": ("country", "age"), "horizon": 25}
-    ),
+    "drift, refit under way": (EASILY | {"on_drift": "refit", "refit_lag": 40}, "turns"),
+    "drift, no window": (EASILY | {"on_drift": "reset", "window": None}, "turns"),
+    "promise": (QUICK | PROMISE, "plain"),
+    "promise, late labels": (QUICK | PROMISE | {"horizon": 12}, "late"),
+    "promise, drift": (EASILY | PROMISE | {"committee": "default", "on_drift": "reset"}, "turns"),
 }  # fmt: skip
-each_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+"""Settings, and what stream they get, by name."""
+
+
+def world(name):
+    """Return the configuration and the entries of a world, of two classes."""
+    given, kind = WORLDS[name]
+    examples = two_classes(2, 260, turns_at=130 if "turns" in kind else None)
+    entries = late(examples, 12, 2) if "late" in kind else plain(examples)
+    for i, entry in enumerate(entry for entry in entries if "timed" in kind and "x" in entry):
+        entry["time"] = str(1000 * i - 700 * (i % 3))
+    flat = [[part.encode() for pair in entry.items() for part in pair] for entry in entries]
+    named = [(b"%d-0" % (i + 1), fields) for i, fields in enumerate(flat)]
+    return ProtocolConfig.model_validate(given), named
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch):
-    """Let little suffice: banks of nine machines, three values of a slice, frequent scaling."""
-    monkeypatch.setattr(learner, "BANK_MODELS", 9)
-    monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
-    for module in (answer_scoring, windowed_validity):
-        monkeypatch.setattr(module, "SLICE_VALUES", 3)
+def _soon(monkeypatch):
+    """Let refits that vary be 20 apart at least, and do so from the hundredth example on."""
+    monkeypatch.setattr(of_refits, "REFIT_EVERY", 20)
+    monkeypatch.setattr(of_refits, "EARLY_UNTIL", 100)
 
 
-def stream(world):
-    """Return the arguments of `step_many`."""
-    rng = np.random.default_rng(world.n_classes)
-    codes = rng.integers(0, world.n_classes, N)
-    X = rng.normal(size=(N, 3)) * np.array([1.0, 1.0, 5.0]) + codes[:, None]
-    is_doubted = rng.random(N) < world.doubted
-    is_labelled = (rng.random(N) < world.labelled) & ~is_doubted
-    labels = [f"c{code}" if has else None for code, has in zip(codes, is_labelled, strict=True)]
-    columns = {"X": X, "labels": labels}
-    if world.doubted:
-        columns["probabilities"] = np.where(is_doubted, rng.random(N), np.nan)
-    if "slices" in world.settings:
-        places, ages = rng.integers(0, 6, N), rng.integers(0, 3, N)
-        values = [
-            (("DE", "FR", "IT", "ES", "PL", None)[i], ("old", "young", None)[j])
-            for i, j in zip(places, ages, strict=True)
-        ]
-        columns["slices"] = [None if i % 11 == 0 else value for i, value in enumerate(values)]
-    return columns
+def in_parts(config, entries, refitter=None):
+    """Answer entries in batches of several sizes, after each fourth from its snapshot.
+
+    Return the outcomes, and the predictor at the end.
+    """
+    predictor, recent, position = OnlinePredictor(config, refitter), RecentIds(0), START
+    outcomes, sizes = [], cycle((1, 1, 30, 7, 1, 64, 1, 19, 3))
+    while entries:
+        size = next(sizes)
+        outcomes.append(process(predictor, Limits(), position, entries[:size], recent))
+        position, entries = outcomes[-1].after, entries[size:]
+        if len(outcomes) % 4 == 0:
+            predictor = restored(predictor)
+    return outcomes, predictor
 
 
-def said(predictor, columns, cuts):
-    """Return all answers row by row, the reports among them; calls end at the cuts."""
-    found = []
-    for a, b in pairwise(cuts):
-        found += flat(
-            predictor.step_many(**{name: values[a:b] for name, values in columns.items()})
-        )
-    return found
+def assert_same(name, refitter=None):
+    """Compare the chained digest of answers, reports and alarms, the rejections and the state."""
+    config, entries = world(name)
+    ((expected, whole),) = in_batches(config, entries)
+    outcomes, predictor = in_parts(config, entries, refitter and refitter(config))
+    assert outcomes[-1].after.digest == expected.after.digest
+    assert [letter for one in outcomes for letter in one.dlq] == expected.dlq
+    assert predictor.snapshot() == whole.snapshot()
+    return expected
 
 
-def one_by_one(predictor, X, labels, probabilities=None, slices=None):
-    """Return the answers of `step`."""
-    names = predictor.config.slices
-    for i, (x, label) in enumerate(zip(X, labels, strict=True)):
-        p = None if probabilities is None or np.isnan(probabilities[i]) else probabilities[i]
-        values = dict(zip(names, slices[i], strict=True)) if names and slices[i] else None
-        yield predictor.step(Example(x, label, p, slices=values))
+@pytest.mark.parametrize("name", WORLDS)
+def test_batches_and_restarts_change_no_byte(name):
+    expected = assert_same(name)
+    assert bool(expected.alarms) >= ("drift" in name)
 
 
-@each_world
-def test_where_calls_are_cut_changes_no_byte(world):
-    config, columns = PredictorConfig(**world.settings), stream(world)
-    whole, single = OnlinePredictor(config), OnlinePredictor(config)
-    expected = said(whole, columns, [0, N])
-    assert list(one_by_one(single, **columns)) == rows(expected)
-    for size in (1, 19):
-        parts = OnlinePredictor(config)
-        assert said(parts, columns, [*range(0, N, size), N]) == expected
-        assert parts.snapshot() == whole.snapshot()
+@pytest.mark.parametrize("name", ["late refits", "distance that varies"])
+def test_a_learner_that_rests_between_refits_changes_no_byte(name):
+    assert_same(name, lambda config: InlineRefitter(config, rests=True))
 
 
 @pytest.mark.parametrize("learner", ["svc", "psvm"])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     cuts=st.lists(st.integers(0, 90), max_size=6),
     kinds=st.lists(st.sampled_from("ypn"), min_size=90, max_size=90),
     n_classes=st.integers(1, 4),
     lag=st.integers(0, 14),
 )
-def test_any_batches_of_any_stream_give_the_same_bytes(learner, cuts, kinds, n_classes, lag):
+def test_any_calls_of_any_stream_give_the_same_answers(learner, cuts, kinds, n_classes, lag):
     """Of labels, of probabilities where the learner takes them, and of examples with neither."""
     schedule = {"window": 30, "refit_every": 15, "refit_lag": lag, "metrics_every": 4}
-    world = World(schedule, n_classes) if learner == "svc" else World(schedule | PSVM)
-    columns = {name: values[:90] for name, values in stream(world).items()}
-    labels = zip(columns["labels"], kinds, strict=True)
-    columns["labels"] = [label if kind == "y" else None for label, kind in labels]
-    if learner == "psvm":
-        given_p = np.array(kinds) == "p"
-        columns["probabilities"] = np.where(given_p, np.linspace(0.0, 1.0, 90), np.nan)
-    found = []
-    for bounds in ([0, 90], [0, *sorted(cuts), 90]):
-        predictor = OnlinePredictor(PredictorConfig(**world.settings))
-        found.append((said(predictor, columns, bounds), predictor.snapshot()))
-    assert found[0] == found[1]
-
-
-@each_world
-def test_a_restored_predictor_continues_byte_for_byte(world):
-    """And whoever takes a snapshot, be a refit under way or not, says what he would have said."""
-    config, columns = PredictorConfig(**world.settings), stream(world)
-    whole, found = OnlinePredictor(config), []
-    for cut in pairwise([0, 9, 10, 31, 45, 77, 80, 83, 119, N]):
-        moved = OnlinePredictor(config)
-        moved.restore(whole.snapshot())
-        assert moved.snapshot() == whole.snapshot()
-        more = said(whole, columns, [*cut])
-        assert said(moved, columns, [*cut]) == more
-        found += more
-        assert moved.snapshot() == whole.snapshot()
-    assert found == said(OnlinePredictor(config), columns, [0, N])
+    takes_p = learner == "psvm"
+    given = {"learner": "psvm", "classes": ("c0", "c1"), "features": 3} if takes_p else {}
+    X, labels = stream(90, 2 if takes_p else n_classes)
+    labels = [label if kind == "y" else None for label, kind in zip(labels, kinds, strict=True)]
+    p = np.where(np.array(kinds) == "p", np.linspace(0.0, 1.0, 90), np.nan) if takes_p else None
+    config = ProtocolConfig(**schedule | given)
+    whole, parts, found = OnlinePredictor(config), OnlinePredictor(config), []
+    expected = flat(whole.step_many(X, labels, p))
+    for a, b in zip([0, *sorted(cuts)], [*sorted(cuts), 90], strict=True):
+        found += flat(parts.step_many(X[a:b], labels[a:b], None if p is None else p[a:b]))
+    assert found == expected
+    assert parts.snapshot() == whole.snapshot()
+    single = OnlinePredictor(config)
+    examples = [Example(x, y, None if p is None or np.isnan(p[i]) else p[i])
+                for i, (x, y) in enumerate(zip(X, labels, strict=True))]  # fmt: skip
+    assert [single.step(one) for one in examples] == rows(expected)

@@ -1,18 +1,16 @@
-"""Scores that another model gives, in the three uses: exact replays, versions and gaps."""
-
-from itertools import pairwise
+"""Scores that another model gives, in the three uses: versions and gaps."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from predictor_answers import rows
 
 from online_svm import Example, OnlinePredictor, PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.input_batch import DelayedLabel, InputBatch
-from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.scores import ScoreColumns
 from online_svm.stream.validity_report import ValidityReport
@@ -58,57 +56,6 @@ def rows_of(examples, schema):
     return np.array(found), schema
 
 
-def parts(count, cuts):
-    edges = [0, *sorted(cuts), count]
-    return [range(begin, stop) for begin, stop in pairwise(edges)]
-
-
-def replayed(conf, examples, cuts, restored_at=()):
-    """Answer a stream cut into batches, restored from snapshots; return answers and state."""
-    X, schema = rows_of(examples, FeatureSchema(conf))
-    predictor, answers = OnlinePredictor(conf), []
-    delay = 30 if conf.takes_delayed_labels else 0
-    for part in parts(len(examples), cuts):
-        labels = [None if delay else examples[i].y for i in part]
-        indices, delayed = [2 * k for k in range(len(part))], {}
-        for k, i in enumerate(part):
-            if delay and i >= delay:
-                sent = examples[i - delay]
-                delayed[2 * k + 1] = DelayedLabel(sent.id, sent.y)
-        ids = [examples[i].id for i in part] if delay else None
-        first = 2 * part.start
-        batch = InputBatch(X[part], labels, indices, delayed, first, schema=schema, ids=ids)
-        found = predictor.process(batch).found
-        answers += flat(found)
-        if part.stop in restored_at:
-            again = OnlinePredictor(conf)
-            again.restore(predictor.snapshot())
-            predictor = again
-    return answers, predictor.snapshot()
-
-
-def flat(found):
-    """Return answers, reports and alarms as comparable values, in order of examples."""
-    rows = []
-    for one in found:
-        rows += [one.row(i) for i in range(len(one))] if isinstance(one, PredictionBlock) else [one]
-    return rows
-
-
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("horizon", [0, 60])
-def test_batches_and_restarts_change_no_byte(use, horizon):
-    conf, examples = config(use, horizon=horizon), stream()
-    wanted = replayed(conf, examples, range(1, COUNT))
-
-    @settings(max_examples=4, deadline=None)
-    @given(st.sets(st.integers(1, COUNT - 1), max_size=5))
-    def check(cuts):
-        assert replayed(conf, examples, cuts, cuts) == wanted
-
-    check()
-
-
 @pytest.mark.parametrize("use", USES)
 def test_a_frozen_predictor_answers_what_the_predictor_answers(use):
     conf, examples = config(use), stream()
@@ -127,8 +74,9 @@ def test_a_frozen_predictor_answers_what_the_predictor_answers(use):
 
 
 def probabilities(conf, examples):
-    predictor = OnlinePredictor(conf)
-    return np.array([predictor.step(one).probabilities for one in examples])[:, 1]
+    X, schema = rows_of(examples, FeatureSchema(conf))
+    found = OnlinePredictor(conf).step_many(X, [one.y for one in examples], schema=schema)
+    return np.array([row.probabilities for row in rows(found)])[:, 1]
 
 
 def loss(p, examples):
@@ -233,18 +181,11 @@ def test_a_score_is_checked_before_anything_is_learned():
         ({"scores": "margin", "score_use": "watched"}, "watched"),
         ({"committee": "single"}, "committee"),
         ({"score_use": "member", "committee": "single"}, "committee"),
-        ({"semantics": 5}, "semantics 6"),
     ],
 )
 def test_settings_that_do_not_work_with_scores_are_refused(changes, reason):
     with pytest.raises(ValueError, match=reason):
         config(**changes)
-
-
-def test_unset_settings_are_not_stored():
-    stored = PredictorConfig().model_dump(mode="json")
-    assert not {"scores", "score_use"} & stored.keys()
-    assert config().model_dump()["score_use"] == "alone"
 
 
 @given(st.lists(st.lists(st.floats(0.001, 1.0), min_size=3, max_size=3), min_size=1, max_size=5))
@@ -253,3 +194,35 @@ def test_stated_probabilities_return_from_a_row(scores):
     columns, given_scores = ScoreColumns.of(conf), np.array(scores)
     found = columns.probabilities(columns.rows(given_scores))
     assert found == pytest.approx(given_scores / given_scores.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("use", ["alone", "member"])
+def test_the_guarantee_is_exact_only_where_the_scored_model_is_fixed(use):
+    found = {}
+    for model in (None, "learning", "fixed"):
+        given = {"scores": "probability", "score_use": use, "score_model": model, "monitors": "off"}
+        predictor = OnlinePredictor(PredictorConfig(classes=("a", "b"), **given))
+        generator = np.random.default_rng(1)
+        for i in range(120):
+            x, score = generator.normal(size=2).tolist(), float(generator.random())
+            label = "ab"[int(generator.random() < score)]
+            version = "1" if i < 60 else "2"  # an exchange is told by its version
+            answer = predictor.step(Example(x, label, score=score, score_version=version))
+        found[model] = (answer.guarantee, answer.reason)
+    assert found["fixed"] == ("exact", None)
+    assert found[None] == found["learning"] == ("approximate", str(GuaranteeReason("score_model")))
+
+
+def test_a_watched_score_leaves_the_guarantee_as_it_is():
+    given = {"scores": "probability", "score_use": "watched", "monitors": "off"}
+    predictor = OnlinePredictor(PredictorConfig(classes=("a", "b"), **given))
+    generator = np.random.default_rng(1)
+    for _ in range(60):
+        x, score = generator.normal(size=2).tolist(), float(generator.random())
+        answer = predictor.step(Example(x, "ab"[x[0] > 0], score=score))
+    assert answer.guarantee == "exact"
+
+
+def test_a_model_that_is_fixed_needs_scores():
+    with pytest.raises(ValueError, match="score_model: set scores"):
+        PredictorConfig(classes=("a", "b"), score_model="fixed")

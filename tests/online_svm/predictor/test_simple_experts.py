@@ -114,20 +114,6 @@ def test_a_row_with_an_earlier_source_has_the_answers_of_that_row():
     np.testing.assert_array_equal(counts, np.bincount(columns, minlength=2))
 
 
-@pytest.mark.parametrize("size", [1, 7])
-def test_cuts_into_calls_and_restores_change_no_bit(size):
-    X, columns = sample(80, 3)
-    columns[::9] = -1
-    whole, parts = (fitted(*sample(50, 3), 3) for _ in range(2))
-    expected, found = answers(whole, X, columns), []
-    for i in range(0, 80, size):
-        found.append(answers(parts, X[i : i + size], columns[i : i + size]))
-        parts = restored(parts.state())
-    np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
-    for name, part in whole.state().arrays.items():
-        np.testing.assert_array_equal(parts.state().arrays[name], part)
-
-
 def test_rows_that_a_model_has_scaled_give_the_same_answers():
     X, columns = sample(50, 2)
     experts, scaling = fitted(X, columns, 2), Scaling.fit(X, standard=True)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from predictor_answers import alarms, flat, reports
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.metrics import windowed_validity
 from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.input_batch import Example
 from online_svm.stream.validity_report import ValidityReport
 
@@ -27,8 +26,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def _few_values(monkeypatch):
     """Tell three values of a slice apart, not twenty."""
-    for module in (answer_scoring, windowed_validity):
-        monkeypatch.setattr(module, "SLICE_VALUES", 3)
+    monkeypatch.setattr(answer_scoring, "SLICE_VALUES", 3)
 
 
 def stream(m=240, seed=0):
@@ -43,7 +41,7 @@ def stream(m=240, seed=0):
 
 
 def predictor(**changes):
-    return OnlinePredictor(PredictorConfig(**SETTINGS | changes))
+    return OnlinePredictor(ProtocolConfig(**SETTINGS | changes))
 
 
 def test_a_slice_counts_its_own_examples_and_the_values_too_many_are_counted_together():
@@ -107,7 +105,7 @@ def test_a_hundred_thousand_values_of_a_slice_take_no_memory():
 
 
 def test_an_alarm_and_a_report_name_a_slice_by_its_value_and_not_by_its_code():
-    config = PredictorConfig(
+    config = ProtocolConfig(
         classes=("no", "yes"), committee="single", slices=("age", "country"), refit_every=100,
         refit_lag=0, window=200,
     )  # fmt: skip

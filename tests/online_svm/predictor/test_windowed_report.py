@@ -9,7 +9,7 @@ from predictor_answers import flat, reports, rows
 from online_svm.config import PredictorConfig
 from online_svm.metrics.reliability import corp_decomposition
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.container import unpack
+from online_svm.storage.state import unpack
 from online_svm.stream.validity_report import ValidityReport
 
 SETTINGS = {

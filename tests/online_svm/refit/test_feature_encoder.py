@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling, WindowScaling
 from online_svm.stream.cells import FIXED_FROM, KINDS, cell
@@ -226,7 +226,7 @@ def test_rows_of_numbers_alone_are_their_own_coding():
 
 @pytest.mark.parametrize(("count", "anew"), [(999, [*range(1, 31)]), (1000, [1, 10, 20, 30])])
 def test_columns_that_come_for_ever_make_the_kernels_anew_at_every_tenth_refit(count, anew):
-    scaling, trains = WindowScaling(PredictorConfig()), np.ones(count, dtype=bool)
+    scaling, trains = WindowScaling(ProtocolConfig()), np.ones(count, dtype=bool)
     found = []
     for refit in range(1, 31):
         T = table([f"c{i % (refit + 1)}" for i in range(count)])
@@ -238,7 +238,7 @@ def test_columns_that_come_for_ever_make_the_kernels_anew_at_every_tenth_refit(c
 
 
 def test_a_kind_stays_too_where_it_was_seen_often_after_the_coding_was_fitted():
-    config, order = PredictorConfig(scale="none"), np.arange(1)
+    config, order = ProtocolConfig(scale="none"), np.arange(1)
     few, often = table([1] * (FIXED_FROM - 1)), table([1] * FIXED_FROM)
     changed = table(["a", "b"] * 50)
     for between, expected in ((few, "category"), (often, "number")):

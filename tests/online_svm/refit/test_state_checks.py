@@ -5,32 +5,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.refit.learner import InlineRefitter, Learner
 from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
-from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import as_array
+from online_svm.storage.state import as_array, pack, unpack
 
-CONFIG = PredictorConfig(
+CONFIG = ProtocolConfig(
     classes=("a", "b", "c"), window=80, refit_every=20, gamma=0.5, committee="single"
 )
 COMMITTEE = CONFIG.model_copy(update={"committee": "default"})
-FOLDED = CONFIG.model_copy(update={"split": "crossfit"})
-TWO = PredictorConfig(classes=("a", "b"), window=60, refit_every=20)
+TWO = ProtocolConfig(classes=("a", "b"), window=60, refit_every=20)
 IMPLIED = TWO.model_copy(update={"committee": "single", "maps": ("implied",)})
-VARYING = PredictorConfig(classes=("a", "b"), window=60)
+VARYING = ProtocolConfig(classes=("a", "b"), window=60)
 UNSCALED = {"committee": ("logistic", "trees"), "scale": "none", "class_weight": "balanced"}
 OTHERS = [
-    CONFIG.model_copy(update={"classes": ("a", "b"), "kernel": "poly", "scale": "standard"}),
+    CONFIG.model_copy(update={"classes": ("a", "b"), "kernel": "linear", "scale": "standard"}),
     CONFIG.model_copy(update={"classes": None, "split": "interleaved", "missing": "mean"}),
     CONFIG.model_copy(update=UNSCALED),
     CONFIG.model_copy(update={"split": "oldest", "class_weight": "balanced"}),
-    PredictorConfig(classes=("a", "b"), window=20, refit_every=7, learner="psvm"),
-    PredictorConfig(classes=("a", "b"), window=None, refit_every=50, refit_lag=0),
+    ProtocolConfig(classes=("a", "b"), window=20, refit_every=7, learner="psvm"),
+    ProtocolConfig(classes=("a", "b"), window=None, refit_every=50, refit_lag=0),
     VARYING,
 ]
 
@@ -65,10 +63,10 @@ def recorded(config, count=400):
 @pytest.fixture(scope="module")
 def left():
     """The last task of a stream, and the state before it, of one machine and of a committee."""
-    return {config: recorded(config)[-1][:2] for config in (CONFIG, COMMITTEE, FOLDED)}
+    return {config: recorded(config)[-1][:2] for config in (CONFIG, COMMITTEE)}
 
 
-@pytest.mark.parametrize("config", [CONFIG, COMMITTEE, FOLDED, IMPLIED, *OTHERS])
+@pytest.mark.parametrize("config", [CONFIG, COMMITTEE, IMPLIED, *OTHERS])
 def test_a_restored_learner_gives_the_same_bytes(config):
     steps = recorded(config)
     assert len(steps) > 3
@@ -190,16 +188,6 @@ def test_an_older_model_that_cannot_score_the_rows_to_come_is_refused():
     with pytest.raises(InvalidSnapshot, match="older"):
         opened(VARYING.model_copy(update={"refit_every": 250}), state)
     opened(VARYING, state)
-
-
-def test_folds_that_contradict_the_machines_are_refused(left):
-    own, parts = unpack(left[FOLDED][1])
-    for folds in (parts["machine.folds"][::-1] * 0, parts["machine.folds"] + 1):
-        with pytest.raises(InvalidSnapshot, match="folds"):
-            opened(FOLDED, pack(own, parts | {"machine.folds": folds}))
-    own["machine"]["machines"].pop()
-    with pytest.raises(InvalidSnapshot, match="folds"):
-        opened(FOLDED, pack(own, parts))
 
 
 class Snapshot:

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import pack, unpack
 
 ARRAYS = st.dictionaries(
     st.from_regex(r"[a-z][a-z0-9._]{0,8}", fullmatch=True),
@@ -56,7 +56,7 @@ def test_the_bytes_depend_on_the_state_alone_in_any_process() -> None:
     arrays = {"b": np.zeros(2), "a": np.ones(1), "__metadata": np.ones(1)}
     assert pack({"x": 1, "y": 2}, arrays) == pack({"y": 2, "x": 1}, dict(reversed(arrays.items())))
     code = (
-        "import numpy as np; from online_svm.storage.container import pack; "
+        "import numpy as np; from online_svm.storage.state import pack; "
         "print(pack({'n': 1}, {name: np.ones(3) for name in 'abcdefgh'}).hex())"
     )
     process = partial(subprocess.run, [sys.executable, "-c", code], check=True, capture_output=True)

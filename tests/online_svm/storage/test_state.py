@@ -11,11 +11,8 @@ OTHER_WORDS = {
     "load_state", "state_dict", "to_bytes", "from_bytes",
 }  # fmt: skip
 
-WHOLES = {"OnlineClassifier.save", "OnlineClassifier.load"}
+WHOLES = {"LabelledEstimator.save", "OnlineClassifier.load", "OnlineCalibrator.load"}
 """The public names of an estimator that writes a file."""
-
-CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet"}
-"""A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
 
 CONTINUED_BY_NAME = {"Calibrator"}
 """A calibrator is continued by `calibrators_from_state`, which knows its kind by name."""
@@ -23,7 +20,7 @@ CONTINUED_BY_NAME = {"Calibrator"}
 CONTINUED_BY_RESET = {"Refitter", "InlineRefitter"}
 """A refitter passes on its learner's state; it owns a process, so `reset` continues it."""
 
-PUBLIC = {"OnlinePredictor", "Combiner", "FrozenPredictor"}
+PUBLIC = {"OnlinePredictor", "FrozenPredictor"}
 """Classes that write and read bytes: `snapshot` and `restore`."""
 
 
@@ -48,9 +45,9 @@ def test_what_has_a_state_is_continued_from_it() -> None:
         node.name
         for node, methods in classes()
         if ("state" in methods) != bool({"from_state", "restore"} & methods.keys())
+        and not any(getattr(base, "id", "").startswith("Stored") for base in node.bases)
     }
-    known = CONTINUED_BY_THE_SCHEME | CONTINUED_BY_RESET | CONTINUED_BY_NAME
-    assert half == known | PUBLIC | {"VennScheme"}
+    assert half == CONTINUED_BY_RESET | CONTINUED_BY_NAME | PUBLIC
 
 
 def test_from_state_is_a_class_method_whose_first_argument_is_the_state() -> None:
@@ -61,6 +58,6 @@ def test_from_state_is_a_class_method_whose_first_argument_is_the_state() -> Non
         method = methods["from_state"]
         decorators = [d.id for d in method.decorator_list if isinstance(d, ast.Name)]
         assert method.args.args[1].arg == "state", node.name
-        assert ("classmethod" in decorators) == (node.name != "VennScheme"), node.name
+        assert "classmethod" in decorators, node.name
         checked += 1
-    assert checked > 20
+    assert checked > 5

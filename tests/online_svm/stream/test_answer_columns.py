@@ -9,7 +9,7 @@ from online_svm.predictor.frozen_predictor import warming_block
 from online_svm.stream.answer_columns import COLUMNS
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from workers.message.encode import encode_block
-from workers.message.schema import CombinedMessage, PredictionMessage
+from workers.message.schema import PredictionMessage
 
 HEAD = ["v", "status", "id", "seq"]
 
@@ -25,10 +25,9 @@ def test_a_block_has_every_attribute_that_a_column_is_read_from_and_no_other():
     assert {f.name for f in fields(PredictionBlock)} == read
 
 
-def test_a_message_has_the_columns_after_its_head_and_a_combination_two_more():
+def test_a_message_has_the_columns_after_its_head():
     names = [column.name for column in COLUMNS]
-    assert list(PredictionMessage.model_fields) == [*HEAD, *names, "traceparent"]
-    assert list(CombinedMessage.model_fields) == [*HEAD, *names, "rule", "sources"]
+    assert list(PredictionMessage.model_fields) == [*HEAD, *names, "set", "notices", "traceparent"]
 
 
 def test_every_column_has_a_line_of_documentation():
@@ -44,10 +43,3 @@ def test_while_warming_a_payload_has_what_the_prediction_has():
         if column.name in message:
             value = getattr(row, column.name)
             assert message[column.name] == (list(value) if isinstance(value, tuple) else value)
-
-
-def test_fields_beside_the_columns_come_last():
-    block = warming_block(None, np.array([0, 1]))
-    payloads = encode_block(block, [0, 1], [None, None], {"rule": [b'"a"', b'"b"']})
-    assert [orjson.loads(payload)["rule"] for payload in payloads] == ["a", "b"]
-    assert payloads[1].endswith(b',"rule":"b"}')

@@ -125,9 +125,7 @@ def test_a_declared_schema_of_numbers_takes_its_columns_by_name():
         frames.rows(pd.DataFrame({"b": [1], "c": [3]}), schema)
 
 
-def test_what_cannot_be_a_value_is_named_and_too_many_gaps_are_refused():
-    schema = FeatureSchema(PredictorConfig(max_missing=0.5)).knowing({"a": 1, "b": 2, "c": 3})
+def test_what_cannot_be_a_value_is_named():
+    schema = FeatureSchema(PredictorConfig()).knowing({"a": 1, "b": 2, "c": 3})
     with pytest.raises(InvalidExample, match="feature 'b': a value is an array"):
         frames.rows(pd.DataFrame({"b": [[1, 2]]}), schema)
-    with pytest.raises(InvalidExample, match="2 of 3 features are missing"):
-        frames.rows(pd.DataFrame({"b": [1, 2], "c": [None, 3]}), schema)

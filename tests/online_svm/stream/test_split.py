@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.split import (
-    fold_numbers,
     is_early_refit,
     is_refit_due,
     next_refit,
@@ -46,12 +45,13 @@ def split_mix(z):
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1])
 @pytest.mark.parametrize("start", [0, 7, 2**40])
-def test_folds_are_those_of_split_mix_on_whole_numbers(seed, start):
+def test_the_interleaved_split_is_that_of_split_mix_on_whole_numbers(seed, start):
     golden = 0x9E3779B97F4A7C15
     key = split_mix((seed + golden) % 2**64)
     bits = [split_mix((event + 1) * golden % 2**64 ^ key) for event in range(start, start + 50)]
-    expected = [int((z >> 11) * 2.0**-53 * 1000) for z in bits]
-    assert fold_numbers(start, start + 50, 1000, seed).tolist() == expected
+    for share in (0.1, 0.5, 0.7):
+        expected = [(z >> 11) * 2.0**-53 < share for z in bits]
+        assert training_mask("interleaved", start, start + 50, share, seed).tolist() == expected
 
 
 def test_another_seed_gives_another_interleaving():
@@ -74,7 +74,7 @@ def test_next_refit_is_the_first_due_number_above(refit_every, dense):
 
 
 def test_the_refits_of_a_committee_lie_close_together_at_first():
-    config = PredictorConfig(committee="default")
+    config = ProtocolConfig(committee="default")
     due = [n for n in range(1, 1800) if is_refit_due(n, 250, config.dense_until)]
     first = [10, 14, 20, 28, 40, 56, 80, 110, 145, 180, 215, 250, 300, 350, 400, 450, 500]
     assert due == [*first, 625, 750, 875, 1000, 1250, 1500, 1750]
@@ -84,7 +84,7 @@ def test_the_refits_of_a_committee_lie_close_together_at_first():
     "settings", [{}, {"refit_lag": 20}, {"refit_lag": 249}, {"refit_every": 1000}]
 )
 def test_a_refit_of_a_committee_takes_effect_before_the_next_but_one_begins(settings):
-    config = PredictorConfig(committee="default", **settings)
+    config = ProtocolConfig(committee="default", **settings)
     every, until = config.distance, config.dense_until
     due = [n for n in range(1, 5000) if is_refit_due(n, every, until)]
     early = [n < config.lags_from or is_early_refit(n, every, until) for n in due]

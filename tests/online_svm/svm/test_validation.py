@@ -1,6 +1,7 @@
 """The estimators keep scikit-learn's conventions, and refuse by one set of rules and words."""
 
 import copy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+from online_svm import errors
 from online_svm.errors import InvalidInput
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.online_svc import OnlineSVC
@@ -38,9 +40,10 @@ def test_an_estimator_keeps_the_conventions_of_scikit_learn(check):
 @pytest.mark.parametrize("estimator", [ImpliedPosterior, ProbabilisticSVC])
 def test_reaching_the_limit_on_steps_raises_a_warning(estimator):
     rng = np.random.default_rng(0)
-    with pytest.warns(ConvergenceWarning, match="max_steps=1 reached"):
+    with pytest.warns(ConvergenceWarning, match="max_steps=1 reached") as caught:
         model = estimator(max_steps=1).fit(rng.normal(size=(50, 2)), rng.choice([-1, 1], 50))
     assert model.n_iter_ == 1
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("estimator", ALL)
@@ -91,3 +94,14 @@ def test_one_whose_parameters_are_numbers_of_numpy_can_be_copied(estimator):
     for each in (model, copied):
         each.partial_fit(rows[::-1], labels)
     np.testing.assert_array_equal(copied.predict(rows), model.predict(rows))
+
+
+def test_a_warning_names_a_file_whose_folder_begins_like_the_package():
+    folder = Path(errors.__file__).parent
+    own = str(folder.with_name(f"{folder.name}_examples") / "own.py")
+    called = compile("def call():\n    warn('told')\n", own, "exec")
+    names = {"warn": errors.warn}
+    exec(called, names)
+    with pytest.warns(UserWarning, match="told") as caught:
+        names["call"]()
+    assert caught[0].filename == own

@@ -7,9 +7,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidConfig, InvalidInput
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.svm.online_svc import OnlineSVC
@@ -112,7 +112,7 @@ def test_progressive_intervals_are_those_of_the_online_predictor(protocol, n_cla
     X, y = data(n_classes=n_classes)
     venn = InductiveVennClassifier(OnlineSVC(gamma=0.5), **protocol)
     ours = venn.progressive_interval(X, y)
-    config = PredictorConfig(
+    config = ProtocolConfig(
         classes=tuple(np.unique(y)), gamma=0.5, scale="none", refit_lag=0, maps=(),
         committee="single", **protocol,
     )  # fmt: skip

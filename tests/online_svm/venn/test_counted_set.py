@@ -47,7 +47,7 @@ def test_counts_are_those_of_the_newest_examples_before_each_answer(first, later
     lower = np.concatenate([each.lower for each in answers])
     np.testing.assert_array_equal(lower, met / (met.sum(axis=1, keepdims=True) + 1))
     newest = held if limit is None else held[-limit:]
-    categories = kept.state()["categories"].tolist()
+    categories = kept._categories.held.tolist()
     assert list(zip(categories, kept.codes.tolist(), strict=True)) == newest
     assert kept.counts.sum() == len(newest)
 
@@ -95,7 +95,7 @@ def test_answers_do_not_depend_on_how_the_rows_are_cut(taxonomy, seed, cut, n_sc
     for name in ("point", "lower", "upper", "category", "size"):
         joined = np.concatenate([getattr(answers, name) for answers in met])
         np.testing.assert_array_equal(joined, getattr(expected, name))
-    again = scheme.from_state(whole.state(), scores)
+    again = scheme.begin(scores, whole.scores, whole.codes)
     np.testing.assert_array_equal(
         again.answer(scores, codes).point, whole.answer(scores, codes).point
     )
@@ -135,8 +135,8 @@ def answers(predictor: OnlinePredictor, X: np.ndarray, labels: list[str | None])
     return [b.row(i) for b in blocks if isinstance(b, PredictionBlock) for i in range(len(b))]
 
 
-def test_the_configuration_and_the_library_know_the_same_taxonomies() -> None:
-    assert get_args(TaxonomyName) == TAXONOMIES
+def test_the_library_knows_each_taxonomy_of_a_feed() -> None:
+    assert set(get_args(TaxonomyName)) < set(TAXONOMIES)
 
 
 def test_venn_abers_over_three_classes_has_no_guarantee_and_a_reason() -> None:

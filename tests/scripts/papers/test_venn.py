@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.prediction import PredictionBlock
 from scripts.papers import Run
 from scripts.papers.venn import experiments as venn
@@ -26,7 +26,7 @@ def test_the_protocol_is_that_of_the_predictor(data_set):
     data = data_set("wine")
     order = np.random.default_rng(1).permutation(len(data))[:n]
     classes = tuple(map(str, np.unique(data.y)))
-    config = PredictorConfig.paper(classes, gamma=setting.gamma, maps=("platt",))
+    config = ProtocolConfig.paper(classes, gamma=setting.gamma, maps=("platt",))
     answers = OnlinePredictor(config).step_many(data.X[order], list(map(str, data.y[order])))
     blocks = [b for b in answers if isinstance(b, PredictionBlock) and b.status == "ok"]
     stream = follow(setting, None, seed=1, length=n)

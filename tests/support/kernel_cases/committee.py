@@ -30,14 +30,18 @@ def _bare(trees: int, decisions: int) -> forest.Forest:
     )
 
 
-def _grown(rng: np.random.Generator, classes: int) -> Any:
+def _grown(rng: np.random.Generator, classes: int, *, varied: bool = False) -> Any:
     X = _rows(rng)
     codes = rng.integers(0, classes, len(X))
     weights = rng.exponential(size=len(X)) if rng.integers(2) else np.ones(len(X))
-    sample = boosting.Sample(forest.bins_of(X, forest.edges_of(X)), codes, weights)
+    bins = forest.bins_of(X, forest.edges_of(X))
+    sample = boosting.Sample.of(bins, codes, weights, uniform=varied)
     grown = _bare(4, 1 if classes == 2 else classes)
+    by = boosting.MEMBER
+    if varied:
+        by = boosting.Boosting(*rng.uniform(0.01, 6.0, 3), cuts=4 * whole(rng, 1, 9))
     grow = boosting.grow_two if classes == 2 else boosting.grow_more
-    grow(sample, whole(rng, 0, 2**62), whole(rng, 0, 2**40), grown)
+    grow(sample, by, whole(rng, 0, 2**62), whole(rng, 0, 2**40), grown)
     return tuple(grown)
 
 
@@ -93,7 +97,7 @@ def _ranks(rng: np.random.Generator) -> Any:
     X = rng.normal(size=(n, len(categories)))
     X = np.where(categories >= 0, (X > 0.5) * 1.5 - 0.5, X)
     ranks = Ranks.fit(X, rng.integers(0, classes, n), classes, categories)
-    return tuple(ranks), ranks.features(X)
+    return tuple(ranks.state().values()), ranks.features(X)
 
 
 def _staleness(rng: np.random.Generator) -> Any:
@@ -109,6 +113,8 @@ CASES = {
     "fit_ridge_logistic": _regression,
     "grow_more": lambda rng: _grown(rng, whole(rng, 3, 6)),
     "grow_two": lambda rng: _grown(rng, 2),
+    "grow_more, other constants": lambda rng: _grown(rng, whole(rng, 3, 6), varied=True),
+    "grow_two, other constants": lambda rng: _grown(rng, 2, varied=True),
     "ranks": _ranks,
     "scores of forests": _scored,
     "stack": _stack,

@@ -1,4 +1,4 @@
-"""Inputs of the other kernels of `online_svm.compiled`: kernel values, sums, statistics."""
+"""Inputs of the other kernels of `online_svm.compiled`, and of `stream`: sums, text of answers."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from kernel_cases._inputs import flag, positive, powers_of_ten, whole
 from kernel_cases.elementary import numbers
 from online_svm.compiled import elementary, ordered_sums, special
 from online_svm.compiled.kernels import Kernel
-from online_svm.stream import split
+from online_svm.stream import answer_text, split
 
 
 def _kernel(rng: np.random.Generator) -> Kernel:
@@ -38,6 +38,27 @@ def _dot(rng: np.random.Generator) -> Any:
     terms = _terms(rng)
     weights = rng.normal(size=len(terms))
     return ordered_sums.dot(terms, weights), ordered_sums.dot(terms.astype(np.float32), weights)
+
+
+def _answer_text(rng: np.random.Generator) -> Any:
+    m, k, distributions = whole(rng, 1, 5), whole(rng, 1, 4), whole(rng, 1, 4)
+    points = rng.dirichlet(np.ones(k), (m, distributions)).reshape(m, -1)
+    others = rng.normal(size=(m, 3)) * powers_of_ten(rng.integers(-9, 9, (m, 3)))
+    numbers = np.hstack([points, rng.random((m, 2 * k)), others])
+    if flag(rng, 3):
+        numbers[0, -1] = answer_text.FIRST_TEXT + whole(rng, 0, 2)
+    wholes = np.stack([rng.integers(0, k, m), rng.integers(-1, 2**62, m), rng.integers(-1, 2, m)])
+    kinds = answer_text.Value
+    values = [(kinds.NUMBER, i, 0) for i in range(numbers.shape[1])]
+    values += [(kinds.OWN_NUMBER, 0, 0), (kinds.WHOLE, 1, 0), (kinds.TEXT, 2, 0)]
+    plan = np.array(
+        [(3 * i + 1, *value) for i, value in enumerate([*values, (kinds.NOTHING, 0, 0)])]
+    )
+    fixed = rng.integers(32, 127, plan[-1, 0]).astype(np.uint8)
+    texts = rng.integers(32, 127, 9).astype(np.uint8), np.array([0, 4, 9])
+    out, ends = np.zeros(m * (len(fixed) + 25 * len(plan)), np.uint8), np.empty(m, np.int64)
+    answer_text.write_rows(plan, fixed, texts, k, distributions, numbers, wholes, out, ends)
+    return out, ends, numbers
 
 
 def _beta(rng: np.random.Generator) -> Any:
@@ -70,6 +91,7 @@ def _each(function: Callable[[float], float]) -> Callable[[np.random.Generator],
 
 
 CASES = {
+    "answer_text": _answer_text,
     "beta": _beta,
     "diagonal": lambda rng: _kernel(rng).diagonal(rng.normal(size=(7, whole(rng, 1, 9)))),
     "dot": _dot,

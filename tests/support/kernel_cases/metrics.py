@@ -156,12 +156,9 @@ def _decide(rng: Rng) -> Any:
     k, others, m = whole(rng, 2, 5), whole(rng, 0, 3), whole(rng, 0, 9)
     costs = np.round(_exponential(rng, (k, k + others)), whole(rng, 0, 4))
     np.fill_diagonal(costs, 0.0)
-    review = whole(rng, k + others) if rng.random() < 0.7 else -1
     point = _points(rng, m, k)
-    reach = rng.choice([0.0, 0.02, 0.3]) * rng.random((2, m, k))
-    bounds = cost_matrix._Bounds(point, np.maximum(point - reach[0], 0.0), point + reach[1])
     found = Decisions(np.empty(m, dtype=np.int64), np.empty(m))
-    cost_matrix._decide(costs, review, float(np.round(_exponential(rng), 1)), bounds, found)
+    cost_matrix._decide(costs, point, found)
     return found
 
 

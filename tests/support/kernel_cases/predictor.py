@@ -8,20 +8,19 @@ from kernel_cases._inputs import bell, flag, pick, whole
 from online_svm.compiled.kernels import Kernel
 from online_svm.metrics.binomial_interval import binomial_intervals
 from online_svm.predictor import (
+    expert_average,
     joint_prediction,
     pair_prediction,
-    recent_ensemble,
     recent_interval,
+    recent_stacks,
     simple_experts,
 )
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import RowsToLearn
-from online_svm.predictor.frequency_interval import FrequencyIntervals
+from online_svm.predictor.expert_average import AverageRows, ExpertAverage
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
 from online_svm.predictor.recent_interval import (
-    RULE,
-    RULE_BEFORE_6,
     RecentIntervals,
     RecentPoints,
     Shifts,
@@ -60,24 +59,6 @@ def _probabilities(rng: np.random.Generator, *shape: int) -> Floats:
     return found.round(2) if rng.random() < 0.2 else found
 
 
-def _frequency(rng: np.random.Generator) -> Any:
-    n_classes, size = whole(rng, 2, 4), whole(rng, 0, 80)
-    scores = np.round(bell(rng, size + 60, 1), whole(rng, 1, 5))
-    scores = _with(rng, scores, np.array([np.inf, -np.inf]), 0.05)
-    held = FrequencyIntervals(
-        pick(rng, LEVELS),
-        np.round(bell(rng, whole(rng, 0, 200), 1), whole(rng, 1, 5)),
-        scores[:size],
-        rng.integers(0, n_classes, size),
-        None if rng.random() < 0.3 else whole(rng, 1, 100),
-    )
-    written = []
-    for m in (0, 1, whole(rng, 59)):
-        point = _probabilities(rng, m, n_classes)
-        written.append(held.answer(scores[size : size + m], _columns(rng, m, n_classes), point))
-    return written, held._counts, held._bins.held, held._columns.held
-
-
 def _log_probabilities(rng: np.random.Generator) -> Any:
     scores = rng.choice([1e-8, 1e-2, 1.0, 100.0]) * bell(rng, *rng.integers(0, 12, 2).tolist())
     scores = _with(rng, scores, EXTREME, 0.2)
@@ -91,7 +72,7 @@ def _stacked(rng: np.random.Generator) -> Any:
     odds = rng.choice([1.0, 30.0]) * bell(rng, m, inputs, decisions)
     odds = _with(rng, odds, EXTREME, 0.1)
     said = _probabilities(rng, m, max(decisions, 2) + whole(rng, 0, 3))
-    recent_ensemble._stacked(odds, bell(rng, inputs + 1), said)
+    recent_stacks._stacked(odds, bell(rng, inputs + 1), said)
     return said
 
 
@@ -127,13 +108,41 @@ def _simple(rng: np.random.Generator) -> Any:
     size = rng.choice([0.1, 1.0, 40.0])
     weights = _with(rng, size * bell(rng, len(PENALTIES), decisions, d + 1), EXTREME, 0.1)
     fitted = np.sort(rng.permutation(n_classes)[:n_fitted])
-    counts, experts = np.zeros(n_classes), _probabilities(rng, 1 + N_EXPERTS, m, n_classes)
-    for has_model in (False, True):
+    counts, experts = np.zeros(n_classes), _probabilities(rng, N_EXPERTS, m, n_classes)
+    for _ in range(2):
         rows = _with(rng, bell(rng, m, d), EXTREME, 0.1)
         columns = _columns(rng, m, n_classes + 1)
         of = Regressions(weights, fitted)
-        simple_experts._answer(counts, rows, of, columns, _sources(rng, m), has_model, experts)
+        simple_experts._answer(counts, rows, of, columns, _sources(rng, m), experts)
     return counts, experts
+
+
+def _average(rng: np.random.Generator) -> Any:
+    n_experts, n_classes = whole(rng, 2, 9), whole(rng, 2, 6)
+    names = pick(rng, [2, len(expert_average.GROUPS)])
+    groups = {"expert 0": "model", "expert 1": "labels"}
+    for k in range(2, n_experts):
+        groups[f"expert {k}"] = expert_average.GROUPS[whole(rng, names)]
+    average = ExpertAverage(groups, is_delayed=rng.random() < 0.6)
+    written = []
+    for m in (0, 1, whole(rng, 40), pick(rng, [5, 90])):
+        now, then = (_probabilities(rng, m, n_experts, n_classes) for _ in range(2))
+        forecasts = _probabilities(rng, m, average.shape[0], n_classes)
+        sources = _sources(rng, m)
+        if average.shape[0] == 1:
+            sources[:] = -1
+            then, forecasts = np.empty((1, *now.shape[1:])), np.empty((1, 1, n_classes))
+        for said in (now, then):  # some are asleep, never the one of the labels
+            asleep = rng.random(said.shape[:2]) < rng.choice([0.0, 0.3, 1.0])
+            said[asleep & (np.arange(n_experts) != 1)] = np.nan
+        rows = AverageRows(
+            np.ascontiguousarray(now.swapaxes(0, 1)), then, forecasts,
+            _columns(rng, m, n_classes + 1), sources, np.floor(99 * rng.random(m)),
+            np.empty((m, n_classes)),
+        )  # fmt: skip
+        average.answer(rows)
+        written.append((rows.mixed, then, forecasts) if average.shape[0] > 1 else rows.mixed)
+    return written, tuple(average.state().values())
 
 
 def _mix(rng: np.random.Generator) -> Any:
@@ -182,8 +191,8 @@ def _pair(rng: np.random.Generator) -> Any:
 
 def _recent(rng: np.random.Generator) -> Any:
     n_classes = whole(rng, 2, 6)
-    rule = RULE if flag(rng, 2) else RULE_BEFORE_6
-    held = RecentIntervals(pick(rng, LEVELS), ClassView("abcdef"[:n_classes], True), rule)
+    view = ClassView("abcdef"[:n_classes], True)
+    held = RecentIntervals(pick(rng, LEVELS), view, is_delayed=rng.random() < 0.5)
     written = []
     for m in (0, whole(rng, 1, 9), int(rng.choice([20, 90, 90, 700], p=[0.5, 0.2, 0.25, 0.05]))):
         point = _probabilities(rng, m, n_classes)
@@ -193,20 +202,19 @@ def _recent(rng: np.random.Generator) -> Any:
                 columns < 0, -1, (point.cumsum(axis=1) < rng.random((m, 1))).sum(axis=1)
             )
             columns = np.minimum(columns, n_classes - 1)
-        written.append(held.answer(np.empty((m, n_classes)), columns, point))
+        written.append(held.answer(columns, point))
     return written, tuple(held.state().values())
 
 
 def _count(rng: np.random.Generator) -> Any:
     n_classes, n = whole(rng, 1, 6), pick(rng, [0, 1, 7, 64, 300])
-    rule = RULE if flag(rng, 2) else RULE_BEFORE_6
-    points, shifts = _probabilities(rng, n, n_classes), Shifts.none(n_classes, rule.bins)
+    points, shifts = _probabilities(rng, n, n_classes), Shifts.none(n_classes)
     if rng.random() < 0.3:
         points[:, 0] = rng.choice([0.0, 0.25, 1.0])
     ascending = np.sort(np.ascontiguousarray(points.T), axis=1)
     intervals = binomial_intervals(pick(rng, LEVELS))
     said = RecentPoints(points, rng.integers(0, n_classes, n))
-    recent_interval._count(intervals, said, ascending, shifts, rule.widens_outside)
+    recent_interval._count(intervals, said, ascending, shifts)
     return tuple(shifts)
 
 
@@ -214,7 +222,7 @@ def _fill(rng: np.random.Generator) -> Any:
     seed, start = whole(rng, 2**63) * 2 + whole(rng, 2), whole(rng, 2**40)
     numbers = np.empty(whole(rng, 0, 20))
     split._fill(seed, start, numbers)
-    return numbers, split.fold_numbers(start, start + 9, 5), split._uniform(3, 0, 5)
+    return numbers, split._uniform(3, 0, 5)
 
 
 def _cells(rng: np.random.Generator, *shape: int) -> Floats:
@@ -274,7 +282,7 @@ def _table(rng: np.random.Generator, rows: int) -> Floats:
 def _code(rng: np.random.Generator) -> Any:
     T = _table(rng, whole(rng, 1, 25))
     declared = rng.choice(COLUMN_KINDS, whole(rng, 0, 6)).tolist()
-    made = FeatureEncoder.fit(T, pick(rng, [2, 4, 64]), declared)
+    made = FeatureEncoder.fit(T, declared, max_categories=pick(rng, [2, 4, 64]))
     other = _cells(rng, 6, whole(rng, 0, 7))
     shared = min(T.shape[1], other.shape[1])
     other[:3, :shared] = T[0, :shared]
@@ -295,12 +303,12 @@ def _score(rng: np.random.Generator) -> Any:
 
 
 CASES = {
+    "expert_average._answer": _average,
     "feature_encoder._code": _code,
-    "frequency_interval._answer": _frequency,
     "joint_prediction._log_probabilities": _log_probabilities,
     "kernel_model._score": _score,
     "label_history._answer": _history,
-    "recent_ensemble._stacked": _stacked,
+    "recent_stacks._stacked": _stacked,
     "ensemble._mix": _mix,
     "neighbours.write_votes": _write_votes,
     "pair_prediction._fill": _pair,

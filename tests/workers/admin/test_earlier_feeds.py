@@ -1,17 +1,15 @@
 """A feed of earlier semantics: refused in one line, and forked to one that is computed."""
 
-import gzip
 import json
 from hashlib import sha256
-from itertools import chain
 
-import kept_feeds
 import pytest
+from session_steps import assembled, refitter
+from world import drain
 
 from online_svm.config import PredictorConfig
+from online_svm.config.semantics import SEMANTICS
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.backup import Backup
-from workers.admin.restore import restore
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.loading import load
@@ -20,10 +18,20 @@ from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.stored_settings import stored_settings
+from workers.recording.restore import RestorePoint
+from workers.session import preflight
 from workers.session.answer import process
+from workers.session.preflight import open_store
+from workers.stop import Stop
 
-NAME = "dedupe"
-"""Of the stored feed, which its snapshots hold."""
+NAME, ENTRIES = "earlier", 160
+SETTINGS = {
+    "classes": "a,b",
+    "window": 80,
+    "refit_every": 40,
+    "split": "oldest",
+    "dedupe_window": 60,
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +40,38 @@ def redis_url(embedded_url):
     return embedded_url
 
 
-@pytest.fixture
-def content():
-    file = kept_feeds.FOLDER / "semantics-2.json.gz"
-    return json.loads(gzip.decompress(file.read_bytes()))
+def answer(url, name, given):
+    """Let a worker answer all input of a feed, and leave a snapshot; return its settings."""
+    stop = Stop()
+    with open_store(name, given, url, stop) as store:
+        found, used = preflight.run(store, given)
+        with refitter(used, stop) as refits:
+            session = assembled(store, used, refits, stop, found.state is None, writer="test")
+            drain(session, store.length(store.keys.input))
+            session.snapshot()
+        return used
+
+
+def numbered(store, number):
+    """Give a feed another number of the semantics, and a setting that is no more."""
+    config = json.loads(store.state().pinned.config)
+    config["predictor"] |= {"semantics": number, "feature_map": "none"}
+    reconfigured(store, config)
 
 
 @pytest.fixture
-def earlier(redis_url, content):
-    """The store of the stored feed."""
+def earlier(redis_url, capsys):
+    """The store of a feed of earlier semantics, answered."""
     with Store(redis_url, NAME) as store:
-        stored = content["stored"]
-        kept = {
-            "in": content["entries"],
-            "st": {"hash": [*chain.from_iterable(stored["st"].items())]},
-        }
-        kept |= {stream: stored[stream] for stream in ("out", "met", "dlq")}
-        kept |= {name: {"base64": data} for name, data in stored["snapshots"].items()}
-        kept_feeds.restored(store, kept)
+        for key in store.call("KEYS", f"osvm:{{{NAME}}}:*"):
+            store.call("DEL", key)
+        for i in range(1, ENTRIES + 1):
+            fields = ("x", json.dumps([i % 7, i % 3]), "y", "ab"[i % 7 > 3], "id", f"e{i % 150}")
+            store.call("XADD", store.keys.input, f"{i}-0", *fields)
+        answer(redis_url, NAME, load(SETTINGS))
+        numbered(store, SEMANTICS - 1)
+        store.register()
+        capsys.readouterr()  # what the worker logged
         yield store
 
 
@@ -73,8 +95,7 @@ def reconfigured(store, config):
     "command",
     [
         ("worker",), ("check",), ("verify",), ("verify", "--repair"), ("status",), ("tail",),
-        ("export", "-"), ("backup", "--out", "OUT"), ("combine", "other", "--into", "both"),
-        ("backtest",),
+        ("export", "-"), ("backup", "OUT"), ("backtest",),
     ],
     ids="".join,
 )  # fmt: skip
@@ -84,71 +105,39 @@ def test_it_is_refused_in_one_line_that_names_fork(run, earlier, tmp_path, comma
     code, out, err = run(first, NAME, *rest)
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
-    assert (
-        f"feed {NAME!r} was begun under semantics 2, which is no longer computed (4, 5 and 6 are)"
-        in line
-    )
+    older = f"semantics {SEMANTICS - 1}, which is no longer computed ({SEMANTICS} is)"
+    assert f"feed {NAME!r} was begun under {older}" in line
     assert f"online-svm fork {NAME} --to NEW (a new feed with its kept input and today's" in line
     assert f"online-svm reset {NAME}" in line
     assert contents(earlier) == before
     assert not list(tmp_path.iterdir())
 
 
-def test_a_configuration_from_before_there_was_a_number_is_refused_too(run, earlier):
-    reconfigured(earlier, {"predictor": {"window": 60}, "limits": {}})
-    code, _, err = run("worker", NAME)
-    assert (code, "semantics 1, which is no longer computed" in err) == (2, True), err
-
-
-@pytest.mark.parametrize("command", ["status", "tail", "verify", "fork", "worker"])
-def test_a_combination_is_refused_with_the_sources_to_fork(run, earlier, command):
-    reconfigured(
-        earlier,
-        {
-            "combination": {"classes": ["a", "b"], "semantics": 2},
-            "join": {"feeds": ["one", "two"], "join_window": 20},
-        },
-    )
-    code, _, err = run(command, NAME)
-    way = "online-svm fork each of one, two, and combine the new feeds; or: online-svm reset"
-    assert (code, way in err, len(err.splitlines())) == (2, True, 1), err
-
-
 def test_the_table_shows_the_other_feeds_and_answers_are_printed_as_they_are_stored(
-    run, earlier, redis_url, feed, content
+    run, earlier, redis_url, feed
 ):
     with Store(redis_url, feed) as other:
         other.call("XADD", other.keys.input, "*", "x", "[1]")
         other.register()
     code, out, err = run("status")
     assert (code, feed in out) == (0, True)
-    assert f"{NAME}: feed '{NAME}' was begun under semantics 2" in err
-    code, out, _ = run("tail", NAME, "--raw", "-n", "1")
-    assert (code, out.strip()) == (0, content["stored"]["out"][-1][2])
+    assert f"{NAME}: feed '{NAME}' was begun under semantics {SEMANTICS - 1}" in err
 
 
 def test_its_backup_is_not_restored(earlier):
-    state = earlier.state()
-    data = earlier.get_snapshot(state.snapshot)
-    backup = Backup(NAME, state.epoch, state.pinned, state.snapshot, data)
     before = contents(earlier)
     with pytest.raises(BadConfiguration, match="online-svm fork"):
-        restore(earlier, backup, overwrite=True)
+        RestorePoint.of(earlier)
     assert contents(earlier) == before
 
 
-def test_its_fork_has_the_kept_input_and_todays_defaults_and_says_so(run, earlier, redis_url, feed):
+def test_its_fork_has_the_kept_input_and_todays_defaults(run, earlier, redis_url, feed):
     before = contents(earlier)
-    code, out, err = run("fork", NAME, "--to", feed)
-    assert (code, out) == (0, f"{feed}\n")
-    told = f"{feed!r} has its kept input and today's defaults; {NAME!r} was set to "
-    assert told in err
-    assert "--dedupe-window 60 --classes a,b " in err
-    assert "--feature-map" not in err  # no longer a setting
+    assert run("fork", NAME, "--to", feed)[:2] == (0, f"{feed}\n")
     assert contents(earlier) == before
     with Store(redis_url, feed) as fork:
         assert contents(fork)[0] == before[0]
-        used = kept_feeds.answer(redis_url, feed, WorkerSettings(batch=45))
+        used = answer(redis_url, feed, WorkerSettings(batch=45))
         stored = stored_settings(feed, fork.state().pinned)
         assert stored == (PredictorConfig(), Limits()) == (used.predictor, used.limits)
         # The answers are those of a new predictor over the kept input.
@@ -158,22 +147,3 @@ def test_its_fork_has_the_kept_input_and_todays_defaults_and_says_so(run, earlie
         )
         assert [fields[-1] for _, fields in contents(fork)[1]] == alone.out
         assert verify(fork).is_identical
-
-
-def test_the_options_that_it_names_give_the_fork_the_settings_of_before(
-    run, earlier, redis_url, feed, tmp_path
-):
-    theirs = json.loads(earlier.state().pinned.config)
-    _, _, err = run("fork", NAME, "--to", feed)
-    options = err.partition("was set to ")[2].splitlines()[0].split()
-    file = tmp_path / "settings.toml"
-    file.write_text('classes = ["a", "b"]\nwindow = 80\n')
-    _, _, err = run("fork", NAME, "--to", f"{feed}-2", "--config", file)
-    named = [name in err for name in ("--classes", "--window", "--split oldest")]
-    assert named == [False, False, True]  # what a file gives is not named
-    names = [option.removeprefix("--").replace("-", "_") for option in options[::2]]
-    given = load(dict(zip(names, options[1::2], strict=True)))
-    ours = kept_feeds.answer(redis_url, feed, given).agreed
-    for group, settings in theirs.items():
-        for name in settings.keys() & ours[group].keys() - {"semantics"}:
-            assert ours[group][name] == settings[name]

@@ -16,9 +16,7 @@ from world import (
 )  # fmt: skip
 
 from workers.admin import repair as repairing
-from workers.admin.backup import backup_of
 from workers.admin.repair import Change, repair, write_change
-from workers.admin.restore import restore
 from workers.broker.feed_reader import PAGE
 from workers.broker.leases import Holder
 from workers.broker.store import Store
@@ -34,6 +32,8 @@ from workers.errors import (
 )
 from workers.feed.pinned_config import pinned_config
 from workers.reading.registry import FeedInUse
+from workers.recording.restore import RestorePoint
+from workers.recording.restore import put_back as restore
 from workers.session import preflight
 
 EARLIER, COUNT, ALL = 60, 120, 160
@@ -155,9 +155,9 @@ def test_a_repair_that_was_cut_off_is_finished_by_the_next(store, whole, monkeyp
 
 def test_a_restore_gives_up_the_answers_that_are_missing_and_the_feed_goes_on(store, whole):
     session(store).snapshot()
-    backup = backup_of(store)
+    point = RestorePoint.of(store)
     ahead(store, whole[0])
-    restore(store, backup, overwrite=True)
+    restore(store, point, overwrite=True)
     checked(store)
     drain(session(store), ALL)
     given = [int(at.partition(b"-")[0]) for at, _ in payloads(store)[0]]

@@ -1,8 +1,9 @@
 """What only a Redis Cluster does: its slots move, its nodes refuse, each has rights of its own."""
 
+import json
 import threading
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import published_feed
@@ -12,28 +13,19 @@ from fault_redis import Server
 from many_feeds import answer_alone, contents, has_answered, running, settings
 from redis.crc import key_slot
 from redis_cluster import Move, running_cluster
+from served_gateway import serving
 from threaded_feed import lone_outcome
 from world import World, drain, push, rows, wait_until
 
 from workers.admin.reset import reset
 from workers.broker import permissions, pipeline
-from workers.broker.feed_reader import FeedReader
 from workers.broker.nodes import node_of, nodes_of
 from workers.broker.pipeline import key_of
-from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
-from workers.config.settings import WorkerSettings
 from workers.errors import Unavailable
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.push import ingest
 from workers.push.sources import Row
-from workers.runner.combination import Combined
-from workers.runner.combination import run as combine
-from workers.scorer.asker import Asker
-from workers.scorer.newest_state import NewestState
-from workers.scorer.scorer import Scorer
-from workers.scorer.settings import ScorerSettings
-from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users-7.acl"
 COUNT = 60
@@ -80,8 +72,8 @@ def test_all_keys_of_a_feed_are_on_one_node_and_the_feeds_on_three(cluster):
 
 def test_every_command_of_a_worker_is_about_one_feed_or_the_list_of_feeds():
     keys = FeedKeys("f")
-    scorers = permissions.of_publisher(keys) + permissions.of_scorer(keys)
-    for command in permissions.of_worker(keys, "group") + permissions.of_webhook(keys) + scorers:
+    others = permissions.of_webhook(keys) + permissions.of_publisher(keys)
+    for command in permissions.of_worker(keys, "group") + others:
         key = key_of(command)
         if key is None:
             assert command[0] in ("INFO", "SCAN", "TIME")
@@ -117,21 +109,6 @@ def test_a_worker_that_waits_for_a_replica_follows_its_slot_to_another_node(
     assert world.outcome() == expected
 
 
-def test_a_combination_waits_for_a_replica_of_its_feed(cluster, world):
-    world.answer(keep_input=True)
-    with World(cluster.url, cluster.feed_on(1, world.feed)) as other:
-        other.push(COUNT)
-        other.answer(keep_input=True)
-        into = cluster.feed_on(2, world.feed)
-        node = cluster.node_of(f"{{{into}}}")
-        node.client.config_resetstat()
-        joined = Combined([world.feed, other.feed], into, once=True)
-        assert combine(joined, cluster.url, settings=WorkerSettings(wait_replicas=1)) == 0
-    assert node.client.info("commandstats")["cmdstat_wait"]["calls"] >= 2  # it begins, it commits
-    with Store(cluster.url, into) as store:
-        assert store.length(store.keys.out) == COUNT
-
-
 def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, world, expected):
     hasty = world.open(retry_timeout=0.1)
     running = world.session(hasty)
@@ -156,26 +133,23 @@ def test_while_a_slot_moves_its_keys_are_read_where_they_are(cluster, world):
     assert world.outcome() == before
 
 
-def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
+def test_scores_follow_the_slot_of_their_feed_to_another_node(cluster):
     feed, examples = cluster.feed_on(1, "scored"), published_feed.examples(60)
-    with Store(cluster.url, feed, block_ms=20, retry_timeout=20.0) as store, ExitStack() as opened:
+    with Store(cluster.url, feed, block_ms=20, retry_timeout=20.0) as store:
         published_feed.push(store, examples)
         published_feed.work(published_feed.session(store), 60)
         n = store.publication().n
-        asker = opened.enter_context(closing(Asker(cluster.url, feed)))
-        reader = opened.enter_context(FeedReader(cluster.url, feed, retry_timeout=20.0))
-        queue = RequestQueue(cluster.url, feed, "one", Stop(), retry_timeout=20.0)
-        opened.enter_context(closing(queue))
-        scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
-        queue.ensure_group()
-        for turn in range(2):
-            (id,) = asker.send([b"[1,2,3]"])
-            assert scorer.turn() == 1
-            own = published_feed.own_answer(examples, n, [1, 2, 3], id)
-            assert asker.receive([id], timeout=60.0)[id].payload == own
-            if turn == 0:
-                move = Move(cluster, feed)
-                move.finish()
+        own = json.loads(published_feed.own_answer(examples, n, [1, 2, 3], "asked"))
+        with serving(cluster.url, feed) as client:
+
+            def scored():
+                reply = client.post(f"/feeds/{feed}/scores", {"x": [1, 2, 3], "id": "asked"})
+                return reply.status == 200 and reply.json["answers"] == [own]
+
+            wait_until(scored)
+            move = Move(cluster, feed)
+            move.finish()
+            wait_until(scored)
         assert set(cluster.keys_of(feed).values()) == {move.target}
 
 
@@ -237,21 +211,12 @@ def test_a_reset_that_begins_while_the_slot_moves_leaves_no_snapshot(cluster, wo
 
 
 class Refusing:
-    """Refuses each command about a feed once; it was not run then. Other feeds are let be.
+    """Refuses the first command of each name and key of some feeds; it was not run then.
 
-    Parameters
-    ----------
-    is_by_name : bool
-        Refuse the first command of each name and key alone.
-
-    Attributes
-    ----------
-    refused : Counter of str
-        Commands by name.
+    `refused` counts commands by name.
     """
 
-    def __init__(self, cluster, feeds, refusal, monkeypatch, is_by_name=False):
-        self._is_by_name = is_by_name
+    def __init__(self, cluster, feeds, refusal, monkeypatch):
         self.refused, self._seen, self._lock = Counter(), set(), threading.Lock()
         self._keys = tuple(f"osvm:{{{feed}}}:".encode() for feed in feeds)
         self._send, self._read_reply = pipeline.Pipeline.send, pipeline.Pipeline._read_reply
@@ -263,7 +228,7 @@ class Refusing:
 
     def send(self, link, sent):
         key = key_of(sent.command)
-        one = (sent.command[0], key) if self._is_by_name else sent
+        one = (sent.command[0], key)
         if key is None or not key.startswith(self._keys) or one in self._seen:
             return self._send(link, sent)
         self._seen.add(one)
@@ -288,18 +253,6 @@ class Refusing:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_a_session_whose_every_command_is_refused_once_answers_the_same(
-    cluster, world, expected, monkeypatch, refusal
-):
-    with monkeypatch.context() as patched:
-        refusing = Refusing(cluster, [world.feed], refusal, patched)
-        world.answer(keep_input=True, batch=20, snapshot_every=30).snapshot()
-    assert world.outcome() == expected
-    again = set() if refusal in ("ASK", "TRYAGAIN") else {"HGETALL"}
-    assert refusing.refused.keys() >= {"EVALSHA", "XREAD"} | again, refusing.refused
-
-
-@pytest.mark.parametrize("refusal", REFUSALS)
 def test_feeds_of_a_process_whose_commands_are_refused_answer_the_same(
     cluster, embedded_url, feed, monkeypatch, refusal
 ):
@@ -314,7 +267,7 @@ def test_feeds_of_a_process_whose_commands_are_refused_answer_the_same(
         with running([f"{feed}-*"], cluster.url, settings=settings()):
             wait_until(lambda: all(has_answered(store, COUNT // 2) for store in stores))
             with monkeypatch.context() as patched:
-                refusing = Refusing(cluster, names, refusal, patched, is_by_name=True)
+                refusing = Refusing(cluster, names, refusal, patched)
                 for seed, store in enumerate(stores):
                     push(store, rows(COUNT, seed)[COUNT // 2 :], first=COUNT // 2 + 1)
                 wait_until(lambda: all(has_answered(store, COUNT) for store in stores))
@@ -373,7 +326,7 @@ def test_each_role_does_its_part_on_every_node_and_no_password_is_shown(cluster,
 @pytest.mark.parametrize(("role", "command"), [
     ("worker", ("check", "FEED", "--classes", "a,b")),
     ("producer", ("push", "FEED", "Phishing", "--limit", "9")),
-    ("reader", ("status", "FEED")), ("reader", ("status",)), ("scorer", ("scorer", "FEED")),
+    ("reader", ("status", "FEED")), ("reader", ("status",)),
 ])  # fmt: skip
 def test_a_user_without_cluster_slots_is_told_in_one_line(cluster, roles, run_as, role, command):
     roles("+cluster|slots")

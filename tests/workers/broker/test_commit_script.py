@@ -69,7 +69,7 @@ def begun(store):
 
 def test_a_commit_writes_answers_reports_alarms_dead_letters_position_and_bookmark(begun):
     ids = [b"1-0", b"2-0", b"3-0"]
-    letter = RejectedEntry(b"2-0", "not_finite", "reason", "x[0] is NaN", 8, b"x=[NaN]\n")
+    letter = RejectedEntry(b"2-0", "not_finite", "{}", 8, b"x=[NaN]\n")
     alarms = [(b"1-0", b"first"), (b"3-0", b"second")]
     commit = commit_of(ids, met=[(b"3-0", b"report")], dlq=[letter], alarms=alarms)
     begun.commit(commit)
@@ -83,7 +83,7 @@ def test_a_commit_writes_answers_reports_alarms_dead_letters_position_and_bookma
     assert dead[0] == b"2-0"
     assert dict(zip(dead[1][::2], dead[1][1::2], strict=True)) == {
         b"code": b"not_finite",
-        b"reason": b"x[0] is NaN",
+        b"about": b"{}",
         b"size": b"8",
         b"head": b"x=[NaN]\n",
     }
@@ -138,7 +138,7 @@ ELSEWHERE = Position(b"2-0", 2, 2, bytes(32))
 ONE, TWO, THREE = ({"ids": [b"1-0", b"2-0", b"3-0"][:n]} for n in (1, 2, 3))
 IN_ALL = TWO | {
     "met": [(b"2-0", b"r")], "alarms": [(b"2-0", b"a")],
-    "dlq": [RejectedEntry(b"2-0", "label", "reason", "", 1, b"")],
+    "dlq": [RejectedEntry(b"2-0", "label", "{}", 1, b"")],
 }  # fmt: skip
 REFUSED = {
     "the epoch fell back": ([], ONE | {"epoch": 2}, PositionMoved, ""),
@@ -188,7 +188,7 @@ def test_ids_compare_as_numbers(store):
     store.fence("tester", AGREEMENT)
     before = START
     for entry_id in ids:
-        letter = RejectedEntry(entry_id, "not_finite", "reason", "x[0] is NaN", 8, b"")
+        letter = RejectedEntry(entry_id, "not_finite", "{}", 8, b"")
         commit = commit_of([entry_id], 1, before, [(entry_id, b"report")], [letter])
         store.commit(commit)
         before = commit.after

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 import redis
-from processes import Process
-from system_tools import oldest_redis
+from processes import LIMIT, Process
+from system_tools import missing, oldest_redis, tool
 from world import wait_until
 
 from workers.broker import embedded, embedded_directory
@@ -63,14 +64,6 @@ def started_elsewhere(directory, **environment):
     ).stdout == "True\n"  # fmt: skip
 
 
-def test_a_server_is_started_once_and_then_attached_to(directory):
-    assert embedded.running(directory) is None
-    first = embedded.ensure(directory)
-    second = embedded.ensure(directory)
-    assert (first.was_started, second.was_started) == (True, False)
-    assert first.url == second.url == embedded.running(directory).url
-
-
 def test_a_server_is_private_durable_and_only_on_its_socket(directory, tmp_path):
     directory.mkdir(mode=0o700)
     stale = f"port 6399\nappendonly no\ndir {tmp_path}\nmaxmemory-policy allkeys-lru\n"
@@ -104,11 +97,6 @@ def test_what_was_written_is_there_after_a_stop_and_after_a_kill(directory):
         assert client.get("key") == "second"
 
 
-def test_it_outlives_the_process_that_started_it(directory):
-    assert started_elsewhere(directory)
-    assert not embedded.ensure(directory).was_started
-
-
 def test_a_directory_too_deep_for_a_socket_is_served_from_a_short_private_path(deep, tmp_path):
     link = tmp_path / "link"
     first = embedded.ensure(deep)
@@ -127,11 +115,10 @@ def test_a_directory_open_to_others_is_refused(tmp_path):
         embedded.ensure(tmp_path)
 
 
-def test_a_server_that_does_not_start_says_why(directory, monkeypatch):
-    monkeypatch.setattr(embedded, "_START_SECONDS", 3.0)
+def test_a_server_that_does_not_start_says_why(directory):
     directory.mkdir(mode=0o700)
     (directory / "appendonly.aof").write_text("this is no append-only file")
-    with pytest.raises(EmbeddedFailed, match=r"does not start: .*append only file"):
+    with pytest.raises(EmbeddedFailed, match=r"ended at its start: .*append only file"):
         embedded.ensure(directory)
 
 
@@ -302,3 +289,75 @@ def test_a_short_directory_that_others_prepared_is_refused(deep, tmp_path, monke
     trap.symlink_to(tmp_path)
     with pytest.raises(EmbeddedFailed, match="symbolic link"):
         embedded.ensure(deep)
+
+
+def test_a_server_that_is_killed_within_the_block_is_started_again(directory):
+    first = embedded.ensure(directory)
+    with at(first) as client:
+        client.config_set("appendfsync", "always")
+        client.set("kept", "1")
+    with embedded.kept_running(directory):
+        for _ in range(2):
+            killed = embedded_directory.server_pid(directory)
+            os.kill(killed, signal.SIGKILL)
+            wait_until(lambda killed=killed: is_up(first) and killed not in servers_of(directory))
+            with at(first) as client:
+                assert client.get("kept") == "1"
+    assert len(servers_of(directory)) == 1
+
+
+def is_up(server):
+    with at(server) as client:
+        try:
+            return client.ping()
+        except redis.RedisError:
+            return False
+
+
+def test_a_server_that_was_stopped_stays_so(directory):
+    embedded.ensure(directory)
+    assert not embedded_directory.has_died(directory)
+    embedded.stop(directory)
+    assert not embedded_directory.has_died(directory)
+    embedded.ensure(directory)
+    os.kill(embedded_directory.server_pid(directory), signal.SIGKILL)
+    wait_until(lambda: embedded_directory.has_died(directory))
+
+
+@pytest.fixture
+def small_disk(tmp_path_factory):
+    """A file system of 64 KiB, and how to leave so many bytes of it free."""
+    place = tmp_path_factory.mktemp("s")
+    mounted = subprocess.run(
+        [tool("mount", "mount"), "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", place],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        missing(f"needs the right to mount a file system: {mounted.stderr.strip()[:100]}")
+
+    def fill(free):
+        for path in place.rglob("redis*"):
+            path.unlink()
+        shutil.rmtree(place / "online-svm", ignore_errors=True)
+        (place / "online-svm").mkdir(0o700)
+        (place / "filler").write_bytes(b"x" * (64 * 1024 - free))
+
+    yield place, fill
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("free", [0, 4096, 8192, 12288])
+def test_a_full_disk_at_the_start_is_told_in_one_line(small_disk, free):
+    place, fill = small_disk
+    fill(free)
+    began = time.monotonic()
+    code = subprocess.run(
+        [sys.executable, "-m", "workers.cli", "worker", "f"],
+        env=os.environ | {"XDG_STATE_HOME": str(place)},
+        capture_output=True, text=True, timeout=LIMIT, check=False,
+    )  # fmt: skip
+    assert (code.returncode, len(code.stderr.splitlines())) == (2, 1), code.stderr
+    assert str(place) in code.stderr
+    assert "No space left" in code.stderr or "its disk has 0 bytes left" in code.stderr
+    assert time.monotonic() - began < 25, "the thirty seconds of a start are not waited for"
+    embedded.stop(place / "online-svm")

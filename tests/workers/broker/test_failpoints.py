@@ -18,18 +18,28 @@ MODULES = (store, feed_reader, leases, streams)
 
 RARE = {
     "blmove", "del", "exists", "expire", "hdel", "hget", "hmget", "hset", "memory", "smembers",
-    "srem", "xack", "xgroup", "xinfo", "xpending", "xrevrange", "xtrim",
+    "srem", "write-ids", "xack", "xgroup", "xinfo", "xpending", "xrevrange", "xtrim",
 }  # fmt: skip
 """Calls of commands of people and of some workers: they have no failpoints of their own."""
 
+
+def command(node):
+    """Return the name of a command: a text, or a constant of `commands`."""
+    return (
+        node.value if isinstance(node, ast.Constant) else getattr(commands, name_of(node))
+    ).lower()
+
+
+def name_of(node):
+    return node.id if isinstance(node, ast.Name) else node.attr
+
+
 BUILT = {
-    node.name: next(
-        part.value.lower()
-        for part in ast.walk(node.body[-1])
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    )
+    node.name: command(node.body[-1].value.elts[0])
     for node in ast.parse(Path(commands.__file__).read_text()).body
-    if isinstance(node, ast.FunctionDef) and ast.unparse(node.returns) == "Command"
+    if isinstance(node, ast.FunctionDef)
+    and ast.unparse(node.returns) == "Command"
+    and not node.name.startswith("_")
 }
 """The commands that `commands` builds, by the name of the function."""
 
@@ -42,8 +52,10 @@ def calls_of(module):
         first = node.args[0] if node.args else None
         if ast.unparse(node.func.value) == "commands" and node.func.attr in BUILT:
             yield BUILT[node.func.attr]
-        elif node.func.attr in ("call", "send") and isinstance(first, ast.Constant):
-            yield first.value.lower()
+        elif node.func.attr in ("call", "send") and (
+            isinstance(first, ast.Constant) or ast.unparse(first).startswith("commands.")
+        ):
+            yield command(first)
         elif node.func.attr in ("evaluate", "send_script") and first.id != "script":
             yield getattr(module, first.id).name  # the others come from outside: `Store.run`
 
@@ -56,7 +68,7 @@ def test_every_script_of_the_worker_has_a_name_of_its_own():
     scripts = [
         value for module in MODULES for value in vars(module).values() if isinstance(value, Script)
     ]
-    assert len({script.name for script in scripts}) == len(scripts) == 8
+    assert len({script.name for script in scripts}) == len(scripts) == 9
 
 
 def test_the_worker_has_no_way_to_redis_but_the_connection():

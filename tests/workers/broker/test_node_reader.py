@@ -1,5 +1,6 @@
 """The input of many feeds on a Redis Cluster: few connections, nothing lost, a node that fails."""
 
+import time
 from contextlib import ExitStack, closing
 
 import pytest
@@ -9,7 +10,7 @@ from shared_reads import add, next_of, wanted
 
 from workers.broker import node_reader
 from workers.broker.connection import Connection
-from workers.broker.node_reader import NodeReader
+from workers.broker.node_reader import MIN_POLL_SECONDS, NodeReader
 from workers.broker.shared_reader import ENTRIES_PER_STREAM
 from workers.broker.store import Store
 from workers.stop import Stop
@@ -67,6 +68,26 @@ def test_entries_arrive_once_in_order_over_one_connection_a_node(reader, feeds):
                 reader.cover([wanted(stores[name], came[name][-1])])
     assert list(came.values()) == [[b"1-0", b"2-0", b"3-0"]] * 12
     assert len(reader.descriptors) <= 3
+
+
+def test_entries_that_come_when_a_poll_is_due_come_once(reader, feeds):
+    stores = {store.keys.feed: store for store in feeds}
+    for store in feeds:
+        add(store, 1)
+    reader.cover([wanted(store) for store in feeds])
+    reader.arrivals()  # the first poll
+    time.sleep(2 * MIN_POLL_SECONDS)
+    came = []
+    while len(came) < 24:
+        arrived, quiet = reader.arrivals(reader.descriptors)
+        assert quiet == []
+        for arrival in arrived:
+            store, after = stores[arrival.read.feed], ids(arrival)[-1]
+            came += ids(arrival)
+            reader.cover([wanted(store, after)])
+            if after == b"1-0":
+                add(store, 2)
+    assert sorted(came) == [b"1-0"] * 12 + [b"2-0"] * 12
 
 
 def test_a_feed_with_more_entries_than_one_read_returns_says_so(reader, feeds):

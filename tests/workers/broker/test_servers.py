@@ -6,22 +6,17 @@ from contextlib import ExitStack, contextmanager
 import pytest
 import redis
 from drifting import cheap, inverted
-from fleet_feeds import begun, fleet_feeds
 from many_feeds import answer_alone, contents, has_answered, running, settings
 from redis_cluster import feed_on
-from system_tools import package
 from threaded_feed import lone_outcome
 from world import World, drain, push, rows, wait_until
 
-from workers.admin.backup import current_backup
 from workers.broker.store import Store
 from workers.dashboard.follower import Follower
 from workers.feed.keys import FeedKeys
-from workers.feed.selection import Selection
 from workers.monitor.health import StatusCache
 from workers.reading.registry import names
-from workers.runner import combination
-from workers.runner.shard import Shard
+from workers.recording.backup import backup
 
 pytestmark = pytest.mark.servers("embedded", "oldest", "cluster", "sentinel")
 
@@ -104,38 +99,22 @@ def test_the_page_and_the_endpoint_read_every_feed(answered, redis_url):
     follower.read()
     seen = {one.feed: one.status.seq for one in follower.shown()}
     assert {feed: seen[feed] for feed in feeds} == dict.fromkeys(feeds, COUNT)
-    found = cache.get(dict.fromkeys(feeds), True)
+    found = cache.get(feeds, True)
     assert {feed: one.waiting for feed, one in found.items()} == dict.fromkeys(feeds, 0)
     assert cache.trouble is None
     follower.stop()
     cache.close()
 
 
-def test_feeds_are_combined_as_on_a_lone_server(worlds, own_redis):
-    def combined(worlds):
-        *sources, into = worlds
-        for source in sources:
-            source.push(COUNT)
-            source.answer(keep_input=True)
-        feeds = [source.feed for source in sources]
-        assert combination.run(combination.Combined(feeds, into.feed, once=True), into.url) == 0
-        return into.outcome()
-
-    found = combined(worlds)
-    assert len(found[0][0]) == COUNT
-    with opened(own_redis.url, [world.feed for world in worlds]) as alone:
-        assert found == combined(alone)
-
-
 def test_one_process_finds_feeds_by_their_input_answers_them_and_saves_each_on_demand(
-    worlds, feed, own_redis
+    worlds, feed, own_redis, tmp_path
 ):
     for seed, world in enumerate(worlds):
         push(world.store, rows(COUNT, seed))
     with running([f"{feed}-*"], worlds[0].url):
         wait_until(lambda: all(has_answered(world.store, COUNT) for world in worlds))
-        saved = [current_backup(world.store, 30.0) for world in worlds]
-    assert [(one.backup.position.seq, one.reason) for one in saved] == [(COUNT, None)] * 3
+        saved = [backup(one.store, tmp_path / one.feed, seconds=30.0) for one in worlds]
+    assert [(one.snapshot.seq, one.reason) for one in saved] == [(COUNT, None)] * 3
     assert {world.feed for world in worlds} <= set(names(worlds[0].store))
     for seed, world in enumerate(worlds):
         with Store(own_redis.url, world.feed) as alone:
@@ -175,7 +154,7 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(answered, 
 
     assert len(run("export", feed).splitlines()) > COUNT
     run("explain", feed, before[0][0][-1][0].decode())
-    run("backup", feed, "--out", str(tmp_path / "saved"))
+    run("backup", feed, str(tmp_path / "saved"))
     run("reset", copy.feed, "--input", "--yes")
     run("fork", feed, "--to", copy.feed)
     drain(copy.session(keep_input=True), COUNT)
@@ -189,11 +168,10 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(answered, 
 
 
 @pytest.mark.scale
-def test_a_feed_is_archived(answered, tmp_path):
-    package("pyarrow", "pip install 'online-svm[archive]'")
+def test_a_feed_is_recorded_in_a_file_to_which_new_answers_are_added(answered, tmp_path):
     for world in answered:
         for added in (COUNT, 0):
-            told = world.run("export", world.feed, "--to", str(tmp_path / "archive"))
+            told = world.run("backup", world.feed, str(tmp_path / world.feed), "--group", "own")
             assert f"{added} answers added" in "".join(told[1:])
 
 
@@ -208,19 +186,6 @@ def test_a_persons_rows_are_erased(world):
     world.push(rows(20))
     world.answer(keep_input=True)
     assert "identical" in "".join(world.run("verify", world.feed)[1:])
-
-
-@pytest.mark.scale
-def test_two_shards_answer_each_feed_once_between_them(redis_url, feed, own_redis):
-    with fleet_feeds(redis_url, feed, 6, COUNT) as feeds, ExitStack() as shards:
-        feeds.push(80)
-        for index in range(2):
-            selection = Selection([f"{feed}-?"], Shard(index, 2).owns)
-            shards.enter_context(running([], redis_url, selection=selection))
-        wait_until(feeds.is_answered)
-        assert [begun(store) for store in feeds.stores] == [[1]] * 6
-        shards.close()
-        feeds.check(own_redis.url)
 
 
 @pytest.mark.servers("cluster")

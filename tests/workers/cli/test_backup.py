@@ -1,11 +1,11 @@
 """`backup`: feeds at their newest snapshots as files; `restore` of them: `test_restore.py`."""
 
 import pytest
-from archived_feed import answering, push
+from recorded_feed import answering, push
 
-from workers.admin.backup import Backup
 from workers.broker.store import Store
 from workers.feed.keys import REGISTRY
+from workers.recording.reader import Recording
 
 
 @pytest.fixture
@@ -23,15 +23,17 @@ def answer(url, *feeds):
             session.snapshot()
 
 
-def test_a_feed_is_saved_at_its_newest_snapshot(run, own_redis, tmp_path):
+def test_a_feed_is_recorded_and_again_only_what_is_new(run, own_redis, tmp_path):
     answer(own_redis.url, "mail")
     path = tmp_path / "saved"
-    code, _, err = run("mail", "--out", path)
+    code, _, err = run("mail", path)
     assert code == 0
     said = err.splitlines()[-1]
     assert said.startswith("backup of feed 'mail' at seq 20, n 18 (input up to ")
-    assert said.endswith(f") saved to {path}")
-    assert Backup.read(path).position.seq == 20
+    assert said.endswith(f") in {path}: 20 answers added")
+    with Recording.open(path) as recording:
+        assert recording.state().position.seq == 20
+    assert run("mail", path)[2].splitlines()[-1].endswith(": 0 answers added")
 
 
 def test_all_feeds_are_saved_and_those_that_cannot_be_are_named(run, own_redis, tmp_path):
@@ -39,8 +41,9 @@ def test_all_feeds_are_saved_and_those_that_cannot_be_are_named(run, own_redis, 
     with Store(own_redis.url, "new") as store:
         store.register()
         store.call("SADD", REGISTRY, "\x1b[2J")
-    code, _, err = run("--all", "--out", tmp_path / "all")
+    code, _, err = run("--all", tmp_path / "all")
     assert (code, err.splitlines()[-1]) == (1, "2 feeds without a backup")
-    assert "new: feed 'new' has no snapshot" in err
-    found = {path.name: Backup.read(path).feed for path in (tmp_path / "all").iterdir()}
-    assert found == {"mail.backup": "mail", "web.backup": "web"}
+    assert "new: no feed 'new': push examples to it" in err
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [
+        "mail.sqlite", "web.sqlite",
+    ]  # fmt: skip

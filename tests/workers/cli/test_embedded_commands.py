@@ -30,8 +30,8 @@ def source(tmp_path):
 
 LOOKING = [
     ("status", "f"), ("status", "--check"), ("tail", "f"), ("export", "f"), ("verify", "f"),
-    ("check", "f"), ("fork", "f"), ("reset", "f", "--yes"), ("backup", "f", "--out", "/dev/null"),
-    ("combine", "f", "g", "--into", "h", "--once"), ("backtest", "f"),
+    ("check", "f"), ("fork", "f"), ("reset", "f", "--yes"), ("backup", "f", "/dev/null"),
+    ("backtest", "f"),
 ]  # fmt: skip
 
 

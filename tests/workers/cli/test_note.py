@@ -31,9 +31,6 @@ SAID = {
     "what happened": (
         ("deployed v2",), "noted at example 40", {"code": "note", "n": 40, "detail": "deployed v2"},
     ),
-    "what happened before": (
-        ("deployed v2", "--at", "30"), "noted at example 30", {"code": "note", "n": 30},
-    ),
     "an alarm by its n": (
         ("a new form", "--ack", "5,040"), "the alarm at 3-0 is acknowledged",
         {"code": "acknowledged", "alarm": "3-0", "detail": "the alarm at 3-0: a new form"},

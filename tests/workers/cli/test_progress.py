@@ -5,7 +5,6 @@ import io
 import re
 import sys
 import time
-from collections import Counter
 
 import orjson
 import pytest
@@ -14,7 +13,6 @@ from world import wait_until
 
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
 from workers.cli import progress
-from workers.cli.combine import _counting
 from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress
 from workers.feed.position import Position
 from workers.feed.state import RejectedEntry
@@ -32,7 +30,7 @@ def outcome(before, after, accuracy=None, rejected=0):
     method = MethodReport(predicted=label, svm=label, log_loss=None, brier=None, clipped=0)
     report = ValidityReport(n=after, scored=after, headline=method, venn=method, maps={})
     start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
-    letters = [RejectedEntry(b"1-2", "label", "about", "{}", 1, b"")] * rejected
+    letters = [RejectedEntry(b"1-2", "label", "{}", 1, b"")] * rejected
     ids = [b"1-2"] * (after - before)
     return Outcome(start, end, ids, [], [], [], letters, [report])
 
@@ -164,11 +162,3 @@ def test_what_is_quick_says_nothing(capsys):
     with progress.doing("exporting", 40) as counted:
         counted(40)
     assert capsys.readouterr().err == ""
-
-
-def test_a_combination_says_how_far_it_is(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0)
-    counts = Counter()
-    observe = _counting("both", counts)
-    observe(dataclasses.replace(outcome(0, 3), out=[(b"1-1", b"{}")] * 3))
-    assert (counts["out"], capsys.readouterr().err) == (3, "both: 3 combined\n")

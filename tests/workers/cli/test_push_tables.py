@@ -6,12 +6,10 @@ import orjson
 import pytest
 from world import work
 
-from workers.admin.backup import Backup
 from workers.broker.store import Store
-from workers.cli import progress
 from workers.errors import AccessDenied
-from workers.push.convention import Convention
-from workers.push.feed_convention import store_convention, stored_convention
+from workers.push.convention import Convention, store_convention, stored_convention
+from workers.recording.reader import Recording
 
 TABLE = (
     "Nr;am;Betrag;Tage;Antwort\n1;31.12.2025 14:30;20,95 €;3.102;Ja\n2;01.02.2026;1,50 €;950;JA\n"
@@ -125,14 +123,6 @@ def test_a_producer_without_the_right_pushes_and_stores_nothing(store, monkeypat
     assert not store_convention(store, Convention(decimal=","))
 
 
-def test_the_progress_of_a_push_has_its_rate_and_the_time_that_is_left(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0)
-    clock = iter(range(100))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
-    progress.plain_progress(1000)(100)
-    assert re.fullmatch(r"100 of 1,000 pushed, \d+/s, \d+ s left\n", capsys.readouterr().err)
-
-
 def test_a_file_that_does_not_exist_is_missing(run, feed, tmp_path):
     for name in ("nowhere.csv", "nowhere.xlsx", "nowhere.parquet", "nowhere"):
         code, _, err = run("push", feed, name, "--label", "y")
@@ -143,10 +133,10 @@ def test_a_fork_and_a_restored_backup_keep_how_tables_are_written(
     run, redis_url, store, feed, table, tmp_path
 ):
     assert run("push", feed, table, *NAMED)[0] == 0
-    known, saved = stored_convention(store), tmp_path / "a.backup"
+    known, saved = stored_convention(store), tmp_path / "a.sqlite"
     work(redis_url, feed, {}, 2)
     assert run("fork", feed, "--to", f"{feed}-fork")[0] == 0
-    assert run("backup", feed, "--out", saved)[0] == 0
+    assert run("backup", feed, saved)[0] == 0
     with Store(redis_url, f"{feed}-fork") as fork:
         assert stored_convention(fork) == known
     run("reset", feed, "--input", "--yes")
@@ -161,8 +151,9 @@ def test_a_damaged_convention_prevents_no_backup(run, redis_url, store, feed, ta
     run("push", feed, table, *NAMED)
     work(redis_url, feed, {}, 2)
     store.call("XADD", store.keys.table, "MAXLEN", "=", 1, "*", "p", "no JSON")
-    assert run("backup", feed, "--out", tmp_path / "a.backup")[0] == 0
-    assert Backup.read(tmp_path / "a.backup").table is None
+    assert run("backup", feed, tmp_path / "a.sqlite")[0] == 0
+    with Recording.open(tmp_path / "a.sqlite") as recording:
+        assert stored_convention(recording) is None
 
 
 def test_rows_at_the_end_that_are_no_examples_are_told(run, store, feed, tmp_path):
@@ -172,4 +163,4 @@ def test_rows_at_the_end_that_are_no_examples_are_told(run, store, feed, tmp_pat
     code, _, err = run("push", feed, path)
     assert (code, len(sent(store))) == (0, 1200)
     assert "1 line above the header left out, from 'Stand: heute'" in err
-    assert "  left out  at the end: line 1203, 'Summe'; line 1204, 'Ende'\n" in err
+    assert "  left out  line 1203, 'Summe'; line 1204, 'Ende'\n" in err

@@ -1,20 +1,13 @@
 """The page in Debian's Chromium: what somebody sees, and that no state of Redis breaks it."""
 
-import re
 from dataclasses import asdict
 
 import pytest
-from alarm_receiver import receiving
 from browser import chromium, dashboard, expecting, tab, violations
 from fault_redis import Server
-from world import Worker, wait_until
 
 from online_svm.stream.alarm import Alarm
-from workers.admin.notes import note
-from workers.broker.store import Store
 from workers.dashboard.page import PICTURES, TABS
-from workers.push.ingest import push
-from workers.push.sources import Row
 
 expect = expecting()
 
@@ -204,40 +197,3 @@ def test_the_first_feed_appears_by_itself_and_redis_may_go_away_and_come_back(
         mail.answer(y="spam")
         expect(page.get_by_text("wrong spam")).to_be_visible()
     server.stop()
-
-
-ROWS = [Row({"x": i % 2 + i % 7 / 20}, "ab"[i % 2]) for i in range(300)]
-DRIFTED = [Row({"x": i % 2 + i % 7 / 20}, "ba"[i % 2]) for i in range(100)]
-WORKER = ("--classes", "a,b", "--committee", "single", "--quiet", "--metrics-every", "20")
-
-
-@pytest.mark.slow
-def test_a_worker_of_many_feeds_serves_their_page_and_posts_their_alarms(
-    browser, embedded_url, feed
-):
-    first, late = f"{feed}-0", f"{feed}-1"
-    for name in (first, f"not-{feed}"):
-        push(ROWS, embedded_url, name)
-    with receiving() as received:
-        where = ("--redis", embedded_url, "--alarm-url", received.url, "--dashboard", "0")
-        with Worker("worker", f"{feed}-*", *WORKER, *where) as worker:
-            wait_until(lambda: "the page is at" in worker.said)
-            with tab(browser, re.search(r"the page is at (\S+)", worker.said)[1]) as page:
-
-                def cell(name, place):
-                    return expect(row_of(page, name).get_by_role("cell").nth(place))
-
-                cell(first, 4).to_have_text("300", timeout=60_000)
-                cell(first, 0).to_contain_text("Too early to say (needs about ")
-                expect(page.get_by_role("row")).to_have_count(2)
-                push(ROWS + DRIFTED, embedded_url, late)  # a feed that appears later
-                cell(late, 4).to_have_text("400", timeout=60_000)
-                cell(late, 0).to_contain_text("Do not trust them since example 3")
-                summary = "0 well, 1 not, 1 to be seen"
-                expect(page.get_by_role("heading", level=1)).to_have_text(summary)
-                assert {message["feed"] for message in received.wait(1)} == {late}
-                with Store(embedded_url, late) as store:
-                    note(store, "labels swapped", 300)
-                row_of(page, late).get_by_role("link").click()
-                expect(page.get_by_role("cell", name="example 300: labels swapped")).to_be_visible()
-            worker.stopped(30)

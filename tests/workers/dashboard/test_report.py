@@ -38,6 +38,17 @@ def run(run_command, embedded_url):
     return lambda *arguments: run_command("report", *arguments, "--redis", embedded_url)
 
 
+def test_a_report_of_a_feed_without_reports_warns_of_nothing(
+    run, feeds, embedded_url, feed, tmp_path, caplog
+):
+    made = feeds(embedded_url, feed)
+    for _ in range(2):
+        made.answer(label="ham", y="ham")
+    code, _, said = run(feed, "--out", tmp_path / "report.html")
+    made.delete()
+    assert (code, "WARNING" in said, caplog.messages) == (0, False, [])
+
+
 def alarm(n, entry=b"1700000000000-0"):
     found = Alarm(n, "calibration", "class", "fraud", "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09)
     return RaisedAlarm(entry, n - 1, found)

@@ -1,13 +1,9 @@
 """Where the page listens, and who may see it: without a browser."""
 
-import http.client
-import re
-import socket
-import threading
-
 import pytest
 from bokeh.util.token import generate_jwt_token, generate_session_id
-from processes import LIMIT
+from page_sockets import socket_of, texts, token_in
+from structlog.testing import capture_logs
 
 from workers.dashboard import server
 from workers.dashboard.handlers import read_token
@@ -15,33 +11,6 @@ from workers.dashboard.server import Dashboard
 from workers.errors import BadConfiguration
 
 TOKEN = "correct horse battery"
-
-
-@pytest.fixture
-def serve(embedded_url):
-    """Serve a page in a thread; return a way to send it a request."""
-    running = []
-
-    def begin(**options):
-        page = Dashboard(embedded_url, ("mail",), port=0, **options)
-        running.append(page.__enter__())
-
-        def ask(method, path, body=None, **headers):
-            client = http.client.HTTPConnection("127.0.0.1", page.port, timeout=LIMIT)
-            form = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
-            client.request(method, path, body, headers | form)
-            reply = client.getresponse()
-            found = reply.status, dict(reply.getheaders()), reply.read().decode()
-            client.close()
-            return found
-
-        ask.page = page
-        return ask
-
-    yield begin
-    for page in running:
-        page.__exit__()
-    assert [thread.name for thread in threading.enumerate() if thread.name == "dashboard"] == []
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7"])
@@ -94,34 +63,6 @@ def test_a_page_of_another_site_may_open_no_connection(serve):
     assert ask("GET", "/ws", **asked)[0] == 403
 
 
-def socket_of(ask, token, cookie=""):
-    """Open the websocket of a page; return the status, and whether a session acknowledged it."""
-    lines = [
-        "GET /ws HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade",
-        "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        f"Sec-WebSocket-Protocol: bokeh, {token}", f"Cookie: {cookie}", "", "",
-    ]  # fmt: skip
-    with socket.create_connection(("127.0.0.1", ask.page.port), timeout=LIMIT) as client:
-        client.sendall("\r\n".join(lines).encode())
-        found = b""
-        while b"ACK" not in found and (more := client.recv(4096)):
-            found += more
-            if found.startswith(b"HTTP/1.1 4"):
-                break
-    return int(found.split()[1]), b"ACK" in found
-
-
-def token_in(text):
-    (found,) = re.findall(r'"token":"([^"]+)"', text)
-    return found
-
-
-def texts(ask):
-    """Return the first text of each session."""
-    roots = [one.document.roots[0] for one in ask.page._tornado.get_sessions("/")]
-    return [getattr(root, "text", "") for root in roots]
-
-
 def test_a_request_begins_no_session_and_its_websocket_begins_one(serve):
     """Any web site can make a browser send the request."""
     ask = serve()
@@ -139,6 +80,7 @@ def test_more_sessions_than_there_may_be_say_so_and_cost_nothing(serve, monkeypa
         socket_of(ask, token_in(ask("GET", "/")[2]))
     told = [text for text in texts(ask) if "2 browsers look at this page already" in text]
     assert (len(told), len(texts(ask))) == (2, 4)
+    assert ask("GET", "/?feed=mail")[0] == 200
 
 
 def too_old(ask):
@@ -150,19 +92,21 @@ TOKENS = ["", "no-token", "e30.x", "bnVsbA.x", "\u00fc.x", too_old]
 
 
 @pytest.mark.parametrize("token", TOKENS, ids=lambda token: getattr(token, "__name__", None))
-def test_a_websocket_with_an_unknown_or_expired_token_is_refused(serve, caplog, token):
+def test_a_websocket_with_an_unknown_or_expired_token_is_refused(serve, token):
     ask = serve()
     assert ask("GET", "/")[0] == 200
-    assert socket_of(ask, token if isinstance(token, str) else token(ask)) == (403, False)
-    assert (texts(ask), caplog.records) == ([], [])
+    with capture_logs() as lines:
+        assert socket_of(ask, token if isinstance(token, str) else token(ask)) == (403, False)
+    assert (texts(ask), lines) == ([], [])
 
 
-def test_a_websocket_without_the_cookie_is_refused_and_leaves_no_traceback(serve, caplog):
+def test_a_websocket_without_the_cookie_is_refused_and_leaves_no_line(serve):
     ask = serve(token=TOKEN)
     cookie = ask("POST", "/login", f"token={TOKEN}")[1]["Set-Cookie"].split(";")[0]
     token = token_in(ask("GET", "/", Cookie=cookie)[2])
-    assert socket_of(ask, token) == (403, False)
-    assert (texts(ask), caplog.records) == ([], [])
+    with capture_logs() as lines:
+        assert socket_of(ask, token) == (403, False)
+    assert (texts(ask), lines) == ([], [])
     assert socket_of(ask, token, cookie) == (101, True)
 
 
@@ -180,9 +124,10 @@ def test_a_token_is_the_first_line_of_its_file_and_no_short_one(tmp_path):
 @pytest.mark.parametrize(
     "path", ["/autoload.js", "/autoload.js?bokeh-autoload-element=x", "/metadata", "/ws"]
 )
-def test_no_path_tells_anything_without_the_token_and_none_fails(serve, path, caplog):
+def test_no_path_tells_anything_without_the_token_and_none_fails(serve, path):
     ask = serve(token=TOKEN)
-    status, _, body = ask("GET", path)
+    with capture_logs() as lines:
+        status, _, body = ask("GET", path)
     assert status in (302, 400, 403, 404)
     assert TOKEN not in body
-    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+    assert lines == []

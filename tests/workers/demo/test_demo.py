@@ -1,11 +1,9 @@
 """The demonstration, run as a user runs it."""
 
 import io
-import os
 import re
 import subprocess
 import sys
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,33 +28,15 @@ def processes_that_mention(text: str) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves_nothing(
-    tmp_path: Path,
-) -> None:
+def test_the_demo_answers_three_feeds_draws_the_curves_and_leaves_nothing(tmp_path: Path) -> None:
     picture = tmp_path / "curves.png"
     command = [sys.executable, "-m", "workers.cli", "demo", "--picture", str(picture)]
-    ran = Process(
-        [*command, "--speed", "20", "--page"],
-        env=os.environ | {"PYTHONUNBUFFERED": "1", "DISPLAY": "", "WAYLAND_DISPLAY": ""},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with ran:
-        printed = ""
-        while "press Enter" not in printed:
-            one = ran.stdout.readline()
-            assert one, printed
-            printed += one
-        link = re.search(r"The page: (\S+)", printed)[1]
-        with urllib.request.urlopen(link, timeout=60) as answer:
-            assert answer.status == 200
-        report = (tmp_path / "report.html").read_text("utf-8")
-        assert report.startswith("<!DOCTYPE html>")
-        drift = "noted at example 1,200: feature 2 is stuck at 0 after 1,200 examples"
-        assert drift in report
-        printed += ran.communicate("\n", timeout=60)[0]
+    with Process([*command, "--speed", "20"], stdout=subprocess.PIPE, text=True) as ran:
+        printed = ran.communicate(timeout=240)[0]
     assert ran.returncode == 0
+    report = (tmp_path / "report.html").read_text("utf-8")
+    assert report.startswith("<!DOCTYPE html>")
+    assert "noted at example 1,200: feature 2 is stuck at 0 after 1,200 examples" in report
     said = " ".join(printed.split())  # lines wrap at the terminal's width
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said

@@ -14,8 +14,6 @@ SECTIONS = """
 dedupe_window = 100
 [feed.late]
 horizon = "60"
-[feed.compact]
-payload = "compact"
 [feed.named]
 slices = "country"
 """
@@ -23,7 +21,7 @@ slices = "country"
 WARM = 120
 """Entries that each feed has learned before the tests."""
 
-FEEDS = ("plain", "kept", "late", "compact", "named", "cells")
+FEEDS = ("plain", "kept", "late", "named", "cells")
 
 
 def named(count):

@@ -212,8 +212,19 @@ def test_too_many_rows_are_413_and_a_timeout_504_with_ids(gateway, world):
         assert [one.json["seq"] for one in found] == [2, 3]
 
 
-def test_a_key_is_for_one_row_of_a_feed_that_knows_ids(gateway):
-    for feed, rows, status in (("plain", 1, 400), ("kept", 2, 400), ("kept", 1, 200)):
+def test_a_key_names_the_rows_of_a_request_to_a_feed_that_remembers_ids(gateway):
+    for feed, rows, status in (("plain", 1, 400), ("kept", 2, 200), ("kept", 1, 200)):
         body = {"inputs": [matrix(X[:rows], (rows, 3))]}
-        reply = gateway.post(f"/v2/models/{feed}/infer", body, Idempotency_Key="v2-key")
-        assert reply.status == status
+        replies = [
+            gateway.post(f"/v2/models/{feed}/infer", body, Idempotency_Key="v2-key")
+            for _ in range(2)
+        ]
+        assert [reply.status for reply in replies] == [status] * 2
+        if status == 200:
+            first, again = (
+                [one["data"] for one in reply.json["outputs"] if one["name"] != "entry"]
+                for reply in replies
+            )
+            assert again == first
+    other = gateway.post("/v2/models/kept/infer", body | {"id": "a"}, Idempotency_Key="b")
+    assert (other.status, other.json["field"]) == (422, "id")

@@ -12,7 +12,7 @@ from served_gateway import serving
 from system_tools import package
 
 from workers.gateway.app import application
-from workers.gateway.bodies import Example, LabelOfExample
+from workers.gateway.bodies import LabelOfExample, NewExample
 from workers.gateway.gateway import Gateway
 from workers.gateway.inference_protocol import InferenceProtocol
 from workers.gateway.limits import GatewayLimits
@@ -81,7 +81,7 @@ def test_every_problem_is_of_an_operation_or_of_none_that_exists():
 
 def test_the_names_of_a_body_are_those_that_are_described():
     schemas = DOCUMENT["components"]["schemas"]
-    for model in (Example, LabelOfExample):
+    for model in (NewExample, LabelOfExample):
         schema = schemas[model.__name__]
         assert [*schema["properties"]] == [*model.model_fields]
         assert schema["additionalProperties"] is False

@@ -34,6 +34,8 @@ def test_a_gateway_needs_no_more_than_its_role(urls):
             world.answer()
             address = reply.headers["Location"]
             wait_until(lambda: gateway.get(address).status == 200)
+            scores = gateway.post("/feeds/f/scores", {"x": [1, 2, 3]})
+            assert (scores.status, "--publish-every" in scores.json["error"]) == (503, True)
             for path in ("/feeds/f/status", "/feeds/f/alarms", "/v2/models/f"):
                 assert gateway.get(path).status == 200, gateway.get(path).body
             assert gateway.get("/v2/models/f/ready").status == 503

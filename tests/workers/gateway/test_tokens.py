@@ -99,7 +99,7 @@ def test_every_token_is_compared_in_constant_time(file, monkeypatch):
 
 
 BAD = {
-    "it is not TOML": "[[token]\n",
+    "not TOML": "[[token]\n",
     "write tables": "",
     "nothing else": table(ASK, ["ask"]) .replace("[[", "[").replace("]]", "]"),
     "token 2: write token, feeds and rights": table(ASK, ["ask"]) + "[[token]]\ntoken = 'x'\n",
@@ -108,7 +108,7 @@ BAD = {
     "rights are among ask, label, read": table(ASK, ["ask", "write"]),
     "feeds are names": table(ASK, ["ask"], []),
     "pattern": table(ASK, ["ask"], ["a b*"]),
-    "it has more than": "#" * (1 << 20) + "\n" + table(ASK, ["ask"]),
+    "more than": "#" * (1 << 20) + "\n" + table(ASK, ["ask"]),
 }  # fmt: skip
 
 

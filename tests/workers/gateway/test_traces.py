@@ -7,7 +7,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 X = [0.25, -1.5, 3]
 
 
-@pytest.mark.parametrize("feed", ["plain", "compact"])
+@pytest.mark.parametrize("feed", ["plain", "cells"])
 def test_the_answers_repeat_the_trace_of_the_request(gateway, stores, feed):
     asked = {"feed": feed, "traceparent": TRACE}
     one = gateway.post(f"/feeds/{feed}/examples", {"x": X}, traceparent=TRACE)
@@ -27,9 +27,8 @@ def test_without_a_valid_trace_nothing_is_added(gateway, stores):
 
 
 @pytest.mark.servers("embedded")
-def test_a_feed_that_may_not_take_the_field_gets_none(world):
-    """A feed that no worker has begun may be of earlier semantics, which reject it."""
+def test_a_feed_that_no_worker_has_begun_gets_the_field_too(world):
     with serving(world.url, world.feed) as client:
         client.post(f"/feeds/{world.feed}/examples?timeout=0", {"x": X}, traceparent=TRACE)
     ((_, fields),) = world.store.call("XRANGE", world.store.keys.input, "-", "+")
-    assert fields[::2] == [b"x"]
+    assert fields[::2] == [b"x", b"traceparent"]

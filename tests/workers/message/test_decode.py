@@ -31,9 +31,8 @@ SCHEMAS = {
     "slices": schema_of(features=2, slices=("country", "age")),
     "kinds that are found": schema_of(features="infer"),
     "declared kinds": schema_of(features={"a": "number", "b": "category"}),
-    "few may be missing": schema_of(max_missing=0.4),
-    "known names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2, "d": None}),
-    "full of names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2}, max_names=2),
+    "known names": schema_of().knowing({"a": 1, "b": "x", "c": 2, "d": None}),
+    "full of names": schema_of().knowing({"a": 1, "b": "x", "c": 2}, max_names=2),
 }
 
 

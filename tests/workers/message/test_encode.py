@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prediction_blocks import blocks, ids
+from six_decimals import rounded
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
@@ -18,19 +19,17 @@ from online_svm.predictor.frozen_predictor import warming_block
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
-from workers.message.encode import dumps, encode_block, encode_rejected, encode_report, numbers
+from workers.message.encode import dumps, encode_block, encode_rejected, encode_report
 from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
 
 
 def message_of(block, i, seq, id_):
-    """Build the payload the slow, obvious way: the row, through the model of the schema."""
+    """Build the payload the slow, obvious way: the rounded row, through the model of the schema."""
     row = block.row(i)
     fields = {
-        name: getattr(row, name)
-        for name in PredictionMessage.model_fields
-        if name not in ("v", "id", "seq", "traceparent")
+        name: getattr(row, name) for name in PredictionMessage.model_fields if hasattr(row, name)
     }
-    return PredictionMessage(seq=seq, id=id_, **fields)
+    return PredictionMessage(seq=seq, id=id_, **(fields | rounded(row)))
 
 
 @settings(max_examples=80, deadline=None)
@@ -95,12 +94,9 @@ def test_a_number_that_is_not_finite_is_never_published(name, block, data):
 @given(id_=ids, label=st.text())
 def test_a_rejection_is_encoded_as_the_schema_says(id_, label):
     error = InvalidExample("label_no_integer", label=label)
-    payload = encode_rejected(error, 9, 4, id_, 5)
+    payload = encode_rejected(error, 9, 4, id_)
     about = {"case": "label_no_integer", "label": label.encode(errors="backslashreplace").decode()}
     assert payload == RejectedMessage(seq=9, n=4, code="label", about=about, id=id_).payload()
-    assert encode_rejected(error, 9, 4, id_, 4) == payload.partition(b',"about":')[0] + (
-        b',"reason":%b}' % orjson.dumps(f"label {label!r} is not an integer of 18 digits or less")
-    )
 
 
 def test_a_report_is_encoded_as_the_schema_says():
@@ -134,7 +130,6 @@ def in_python(value):
 
 @given(st.lists(FINITE | FINITE.map(lambda x: x % 1e-3), min_size=1))
 def test_a_number_has_the_fewest_digits_that_read_back_and_no_plus(values):
-    assert numbers(np.array(values)[:, None]) == [in_python(x).encode() for x in values]
     assert dumps(values) == f"[{','.join(map(in_python, values))}]".encode()
 
 

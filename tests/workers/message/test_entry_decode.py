@@ -8,7 +8,6 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
-from online_svm.predictor.frozen_predictor import request_schema
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message.decode import decode
@@ -149,15 +148,6 @@ FIELDS = [
 def test_an_entry_of_other_fields_is_rejected_with_its_code(settings_, pairs, code, reason):
     error = rejected(*pairs, **settings_)
     assert (error.code, reason in error.reason) == (code, True), error.reason
-
-
-@pytest.mark.parametrize("name", ["s", "for", "time"])
-def test_a_request_that_has_a_field_of_an_example_is_rejected(name):
-    config = PredictorConfig(horizon="10ms", slices=("country",), features=1)
-    entry = (b"1-0", [b"x", b"[1]", name.encode(), b"1"])
-    error = decode([entry], request_schema(config), Limits()).rejected[0]
-    told = f"field {name!r} is of an example; a request has features alone"
-    assert (error.code, error.reason) == ("unsupported", told)
 
 
 SLICED = {"slices": ("country", "age"), "features": 1}

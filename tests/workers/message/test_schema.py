@@ -7,11 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
-from online_svm.config.semantics import SEMANTICS
-from online_svm.errors import REJECTION_CODES, InvalidExample
+from online_svm.errors import REJECTION_CODES
+from workers.feed.state import RejectedEntry
 from workers.message.codes import CODES
 from workers.message.schema import STREAMS, DeadLetter, InputEntry, PredictionMessage
-from workers.session.answer import dead_letter
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "messages.md").read_text()
@@ -62,14 +61,14 @@ def test_an_unknown_field_is_not_part_of_the_schema():
 
 
 def test_a_dead_letter_is_stored_with_the_fields_of_the_schema():
-    letter = dead_letter(b"1-0", InvalidExample("time_absent"), 1, b"x", SEMANTICS)
+    letter = RejectedEntry(b"1-0", "time", "{}", 1, b"x")
     assert [name.decode() for name in letter.fields[::2]] == list(DeadLetter.model_fields)
 
 
 def test_the_input_schema_has_the_fields_that_are_decoded():
     names = {field.alias or name for name, field in InputEntry.model_fields.items()}
     assert names == {
-        "x", "xb", "y", "p", "id", "s", "for", "time", "a", "score", "score_version", "traceparent"
+        "x", "xb", "y", "p", "id", "s", "for", "time", "score", "score_version", "traceparent"
     }  # fmt: skip
 
 

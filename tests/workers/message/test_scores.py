@@ -114,11 +114,11 @@ def test_the_gateway_sends_a_score_with_or_without_features():
         example({"score": 0.5, "score_version": 1.5})
 
 
-def test_push_sends_columns_as_score_and_version(tmp_path):
+def test_push_sends_a_column_as_score_and_the_version_of_an_entry(tmp_path):
     table = tmp_path / "t.csv"
-    table.write_text("k,s,v,y\n3,0.2,1,a\n4,,1,b\n")
-    sent = [entry(row) for row in rows(str(table), Reading(score="s", score_version="v"))]
-    assert sent[0] == [b"x", b'{"k":3.0}', b"score", b"0.2", b"score_version", "1", b"y", "a"]
+    table.write_text("k,s,y\n3,0.2,a\n4,,b\n")
+    sent = [entry(row) for row in rows(str(table), Reading(score="s"))]
+    assert sent[0] == [b"x", b'{"k":3.0}', b"score", b"0.2", b"y", "a"]
     assert b"score" not in sent[1]
     with pytest.raises(BadSource, match="no column 'z' for the score"):
         list(rows(str(table), Reading(score="z")))

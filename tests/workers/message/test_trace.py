@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +10,6 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
 from workers.feed.position import START
 from workers.message.schema import (
-    CompactMessage,
     DuplicateMessage,
     InputEntry,
     LabelMessage,
@@ -36,14 +34,11 @@ def entries(trace_of=lambda _: None, count=COUNT):
     return made
 
 
-def answers(sent, batch=COUNT, **settings):
+def answers(sent):
     config = PredictorConfig(classes=("a", "b"), committee="single", window=40, refit_every=20)
-    predictor = OnlinePredictor(config.model_copy(update=settings))
-    position, out, dead = START, [], []
-    for first in range(0, len(sent), batch):
-        outcome = process(predictor, Limits(), position, sent[first : first + batch])
-        position, out, dead = outcome.after, out + outcome.out, dead + outcome.dlq
-    return out, position, dead, predictor.snapshot()
+    predictor = OnlinePredictor(config)
+    outcome = process(predictor, Limits(), START, sent)
+    return outcome.out, outcome.after, outcome.dlq, predictor.snapshot()
 
 
 def some(i):
@@ -60,21 +55,11 @@ def test_an_answer_repeats_the_trace_and_nothing_else_changes():
     assert b"traceparent=" in b"".join(letter.head for letter in with_traces[2])
 
 
-@pytest.mark.parametrize("batch", [1, 7, 30])
-def test_the_bytes_do_not_depend_on_the_batches(batch):
-    assert answers(entries(some), batch)[:2] == answers(entries(some))[:2]
-
-
 def test_what_is_no_trace_is_ignored():
     wrong = [b"", b"01", TRACE.encode() + b"-00", TRACE.upper().encode(), b"\xff" * 55]
     sent = entries(lambda i: wrong[i % len(wrong)])
     sent[3][1].extend([FIELD, TRACE.encode()])  # sent twice
     assert answers(sent)[0] == answers(entries())[0]
-
-
-def test_earlier_semantics_reject_the_field_as_ever():
-    out, *_ = answers(entries(lambda _: TRACE.encode()), semantics=5)
-    assert {json.loads(payload)["code"] for payload in out} == {"unknown_field"}
 
 
 def test_a_trace_counts_in_the_size_of_its_entry():
@@ -91,7 +76,7 @@ def test_the_form_is_that_of_the_standard(text):
 
 
 def test_every_answer_and_the_entry_have_the_field_last():
-    answers = (PredictionMessage, CompactMessage, RejectedMessage, DuplicateMessage, LabelMessage)
+    answers = (PredictionMessage, RejectedMessage, DuplicateMessage, LabelMessage)
     for model in (*answers, InputEntry):
         assert [*model.model_fields][-1] == "traceparent"
     found = LabelMessage(seq=1, n=0, example="a", label="b", done="accepted", traceparent=TRACE)

@@ -180,7 +180,7 @@ def test_a_redis_that_does_not_answer_is_told_and_scrapes_go_on(own_redis, feed)
         assert f'online_svm_redis_up{{feed="{feed}"}} 0.0' in text
 
 
-def test_refits_that_fail_are_told_until_they_work_again(store):
+def test_refits_that_fail_are_told_until_they_work_again(store, lagging):
     push(store)
     heard = []
 
@@ -193,7 +193,7 @@ def test_refits_that_fail_are_told_until_they_work_again(store):
     with ExitStack() as opened:
         served = opened.enter_context(serve(store, record=AsksWhenRefitsFail))
         served.metrics.get = served.get
-        session = opened.enter_context(working(store, served.metrics, refit_lag=10, batch=8))
+        session = opened.enter_context(working(store, served.metrics, batch=8))
         while session.position.n < 50:
             advance(session)
         refits = session._refits

@@ -12,11 +12,9 @@ from workers.feed.position import START
 from workers.feed.state import Commit
 from workers.message.encode import encode_alarms
 from workers.monitor.metrics import MAX_DETAILED_FEEDS, of_report
-from workers.monitor.watch import FeedRecord
 from workers.reading.answers import payload
 from workers.reading.status import read_status
 from workers.reading.verdict import LEVELS, trust
-from workers.runner import combination
 from workers.session.telemetry import Telemetry
 
 ALARM = Alarm(50, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
@@ -31,7 +29,7 @@ def watched(store):
 
 def test_counters_guarantee_and_validity_are_what_stands_in_redis(store, watched):
     push(store)
-    work(store, watched.metrics, split="crossfit")
+    work(store, watched.metrics)
     rejected = store.call("XRANGE", store.keys.dlq, "-", "+")
     assert watched("answers_total") == store.length(store.keys.out) == COUNT
     assert watched("rejected_total", reason="dimension") == len(rejected) == 6
@@ -72,15 +70,6 @@ def test_what_was_not_measured_has_no_series(store, watched):
     assert watched("lag_entries") == 0
 
 
-def test_telemetry_changes_no_byte(redis_url, feed):
-    digests = []
-    for telemetry in (Telemetry(), FeedRecord()):
-        with Store(redis_url, f"{feed}-{len(digests)}", block_ms=20) as store:
-            push(store)
-            digests.append(work(store, telemetry))
-    assert digests[0] == digests[1]
-
-
 def test_a_restart_tells_of_its_replay(store, watched):
     push(store)
     work(store, Telemetry())
@@ -105,30 +94,6 @@ def test_retries_are_counted_by_reason(own_redis, feed):
             store.call("XADD", store.keys.input, "*", "x", "[1]")
         assert later("redis_retries_total", reason="connection") >= 1
         assert later("redis_retries_total", reason="oom") >= 1
-        for each in (found, later):
-            each.close()
-
-
-def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(redis_url, feed):
-    sources = [f"{feed}-{i}" for i in range(2)]
-    for name in sources:
-        with Store(redis_url, name, block_ms=20) as store:
-            for i in range(60):
-                x = json.dumps([i % 7 / 7, i % 5 / 5])
-                store.call(
-                    "XADD", store.keys.input, f"{i + 1}-0", "x", x, "y", "ab"[i % 2], "id", f"{i}"
-                )
-            work(store, Telemetry(), 60, keep_input=True)
-            store.register()
-    with Store(redis_url, feed) as target:
-        found = Watched(target, sources[0])
-        assert found("lag_entries") == 60
-        combined = combination.Combined(sources, feed, once=True)
-        combination.run(combined, redis_url, watch=found.watch)
-        later = Watched(target, sources[0])
-        assert found("answers_total") == 60
-        assert found("batch_seconds_count") == found("commit_seconds_count") >= 1
-        assert (later("lag_entries"), later("lag_seconds")) == (0, 0)
         for each in (found, later):
             each.close()
 
@@ -168,7 +133,6 @@ def test_a_report_sets_the_metrics_of_validity_and_monitors():
         ("late_labels", "dropped"): 0,
         ("open_alarms", "calibration"): 2,
         ("open_alarms", "exchangeability"): 0,
-        ("open_alarms", "comparison"): 0,
         ("monitor_log_wealth", "calibration", "class"): 5.0,
         ("monitor_log_wealth", "exchangeability", "class"): 0.5,
         ("monitor_log_threshold", "calibration", "class"): 6.5,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pytest
 from alarm_receiver import alarm, pending, posting, raise_alarms, receiving
-from drifting import CHEAP, inverted
+from drifting import CHEAP_FEED, inverted
 from many_feeds import has_answered, running, settings
 from structlog.testing import capture_logs
 from world import push, wait_until
@@ -233,7 +233,7 @@ def test_a_process_of_many_feeds_posts_the_alarms_that_its_feeds_raise(redis_url
     with receiving() as received:
         webhooks = Webhooks(redis_url)
         watch = WorkerWatch(webhooks=webhooks)
-        cheap = settings(**CHEAP, alarm_url=received.url)
+        cheap = settings(**CHEAP_FEED, alarm_url=received.url)
         with running([f"{feed}-*"], redis_url, settings=cheap, watch=watch):
             wait_until(lambda: all(has_answered(store, 600) for store in stores))
             raised = [store.length(store.keys.alarms) for store in stores]

@@ -150,15 +150,15 @@ def test_the_wait_is_told_once_in_a_while_and_names_the_marks(capsys):
 
 @pytest.mark.servers("embedded")
 def test_the_command_waits_and_says_so(store, redis_url, feed):
-    command = ["push", feed, "Phishing", "--limit", "300", "--high-water", "100"]
+    command = ["push", feed, "Phishing", "--limit", "150", "--high-water", "100"]
     with Worker(*command, "--redis", redis_url) as pushing:
         wait_until(lambda: "waiting for the worker: 100 entries" in pushing.said)
         assert store.length(store.keys.input) == 100
         while pushing.poll() is None:
             answer(store, store.length(store.keys.input))
             time.sleep(0.02)
-        assert "300 rows pushed" in pushing.said
-    assert store.length(store.keys.input) == 300
+        assert "150 rows pushed" in pushing.said
+    assert store.length(store.keys.input) == 150
 
 
 def test_a_worker_that_answers_all_while_waiting_is_counted_is_not_waited_for(

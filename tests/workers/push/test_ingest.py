@@ -16,7 +16,6 @@ def stored(store):
 def test_a_row_becomes_the_fields_of_an_entry():
     row = Row({"b": 1, "a": 2.5}, "spam", "tx 1")
     assert entry(row) == [b"x", b'{"b":1,"a":2.5}', b"y", "spam", b"id", "tx 1"]
-    assert entry(row, arrays=True)[:2] == [b"x", b"[1,2.5]"]
     assert entry(Row([1], "a", s={"country": "FR"}))[-2:] == [b"s", b'{"country":"FR"}']
     assert entry(Row([None, 1.0])) == [b"x", b"[null,1.0]"]
     assert entry(Row(np.array([1.0]).tolist(), "é"))[-1] == "é"

@@ -6,6 +6,7 @@ import math
 from datetime import datetime
 from decimal import Decimal
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,32 +56,10 @@ def german(count=1200):
     return "".join(lines), expected
 
 
-def american(count=1200):
-    """A table with dollars, commas in quotes, AM and PM, and what is to be read in it."""
-    lines, expected = ["Claim #,Filed,Amount,Member for (days),Utilization,Outcome\n"], []
-    for i in range(count):
-        amount, days = 9.09 + 17.31 * (i % 211), 900 + 17 * (i % 97)
-        at = datetime(2025, 1 + i % 12, 1 + i % 28, i % 24, i % 60)
-        lines.append(
-            f'{100000 + i},{at:%m/%d/%Y %I:%M %p},"${amount:,.2f}","{days:,}",{i % 83 / 10}%,'
-            f"{('Fraud', 'legit ')[i % 2]}\n"
-        )
-        features = {
-            "Filed": at.isoformat(), "Amount": round(amount, 2),
-            "Member for (days)": days, "Utilization": i % 83 / 10,
-        }  # fmt: skip
-        expected.append(Row(features, ("Fraud", "legit")[i % 2], str(100000 + i)))
-    return "".join(lines), expected
-
-
-@pytest.mark.parametrize(("table", "encoding", "label", "id_"), [
-    (german, "cp1252", "Prüfung", "Nr"), (german, "utf-8-sig", "Prüfung", "Nr"),
-    (german, "utf-16", "Prüfung", "Nr"), (german, "utf-16-le", "Prüfung", "Nr"),
-    (american, "utf-8-sig", "Outcome", "Claim #"), (american, "utf-16-be", "Outcome", "Claim #"),
-])  # fmt: skip
-def test_a_table_of_a_country_is_read_as_a_person_reads_it(tmp_path, table, encoding, label, id_):
-    text, expected = table()
-    assert read(tmp_path, text, encoding, label=label, id=id_) == expected
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_table_of_a_country_is_read_as_a_person_reads_it(tmp_path, encoding):
+    text, expected = german()
+    assert read(tmp_path, text, encoding, label="Prüfung", id="Nr") == expected
 
 
 def test_a_compressed_table_is_read_alike(tmp_path):
@@ -308,7 +287,7 @@ def test_labels_of_another_case_are_joined_on_request(tmp_path):
 def told(tmp_path, text, **options):
     layout = Layout()
     found = read(tmp_path, text, layout=layout, **options)
-    return [*summary(found, layout), *preview.columns(found, layout)]
+    return [*map(str, summary(found, layout)), *preview.columns(found, layout)]
 
 
 def test_the_look_names_kinds_values_gaps_and_labels_of_one_class(tmp_path):
@@ -343,32 +322,53 @@ def test_probable_leaks_and_identifiers_are_told(tmp_path):
     assert "close nearly determines the label: known beforehand? If not: --drop close" in warned[4]
 
 
+SPELLINGS = [
+    ("0", "0.0"), ("0", "-0"), ("1", "+1"), ("1", "1e0"), ("1", "01"), ("1", "１"), ("1", "1,0"),
+    ("1", "١"), ("-1", "−1.00"), ("é", "e\u0301"), ("Betrug", "BETRUG"), ("straße", "STRASSE"),
+    ("in Ordnung", "in\u00a0ordnung"), ("not fraud", "Not_Fraud"), ("no", "no\u200b"),
+    (">50K", ">50K."), ("ja", "ja"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), SPELLINGS)
+@pytest.mark.parametrize("before", [0, 1500])
+def test_labels_that_are_probably_one_class_are_told_in_any_row(
+    run_command, tmp_path, one, other, before
+):
+    path = tmp_path / "a.csv"
+    path.write_text("q;y\n" + f"1;{one}\n" * (before + 1) + f"2;{other}\n1;b\n2;c\n")
+    err = run_command("push", "f", path, "--limit", "0", "--redis", "redis://127.0.0.1:1")[2]
+    assert ("probably" in err) == (one != other)
+    assert err.count("warning") == (one != other)
+
+
+def test_labels_that_differ_are_no_spellings_of_one_class():
+    labels = ["0", "1", "-1", "10", "1.5", "A", "A+", "A-", "B", "no", "none", "1a", "", "ham"]
+    assert len({preview.same_class(label) for label in labels}) == len(labels)
+
+
+def test_each_column_is_told_although_another_name_begins_alike(run_command, tmp_path):
+    path = tmp_path / "a.csv"
+    early, late = '"about 3",1,x\n', '3,"about 4",x\n'
+    path.write_text("Tage,Tag,y\n" + "3,4,x\n4,5,z\n" * 50 + early + "3,4,x\n" * 1500 + late)
+    out, err = run_command("push", "f", path, "--limit", "0", "--json", "--redis", "redis://h:1")[
+        1:
+    ]
+    assert "Tage: 1 of 501 values are text" in err.replace("of 500", "of 501")
+    assert "  warning   Tag: 1 of 1,602 values are text, such as 'about 4'" in err
+    found = [orjson.loads(line) for line in out.splitlines()]
+    told = [each["text"] for each in found if each["kind"] == "warning"]
+    assert [line.split(" ", 1)[1].strip() for line in map(str.strip, err.splitlines())
+            if line.startswith("warning")] == told  # fmt: skip
+    assert {each["column"] for each in found if each["kind"] == "warning"} == {"Tage", "Tag"}
+    assert found[-1] == {"kind": "result", "rows": 1602, "sent": False}
+
+
 def test_texts_among_numbers_and_bare_numbers_among_per_cents_are_told(tmp_path):
     text = "a;b;y\n1,5;5 %;x\n2;6;x\nabout 3;7 %;z\n"
     lines = "\n".join(told(tmp_path, text))
     assert "a: 1 of 3 values are text, such as 'about 3': --na 'about 3' makes it a gap" in lines
     assert "b has values with % and without" in lines
-
-
-def test_a_workbook_is_read(tmp_path):
-    openpyxl = package("openpyxl", "pip install 'online-svm[excel]'")
-    book = openpyxl.Workbook()
-    sheet = book.active
-    for row in (["at", "a", "b", "y"], [datetime(2025, 2, 1, 8), 1.5, "3.102", "x"],
-                [None, None, None, None], [None, 2, "20,95 €", "z"]):  # fmt: skip
-        sheet.append(row)
-    book.create_sheet("more")
-    book.save(tmp_path / "a.xlsx")
-    layout = Layout()
-    found = list(rows(str(tmp_path / "a.xlsx"), Reading(), layout))
-    assert found == [
-        Row({"at": "2025-02-01T08:00:00", "a": 1.5, "b": 3102.0}, "x"),
-        Row({"at": None, "a": 2, "b": 20.95}, "z"),
-    ]
-    assert layout.form == ["sheet Sheet, not read: more"]
-    (tmp_path / "b.xlsx").write_bytes(b"PK")
-    with pytest.raises(BadSource, match=r"b.xlsx: no Excel workbook"):
-        list(rows(str(tmp_path / "b.xlsx"), Reading()))
 
 
 def test_a_parquet_file_is_read(tmp_path):
@@ -385,8 +385,11 @@ def test_a_parquet_file_is_read(tmp_path):
         Row({"at": "2025-02-01T00:00:00", "a": 1.5, "b": True, "c": None}, "x"),
         Row({"at": None, "a": None, "b": False, "c": 2.0}, "z"),
     ]
+    lines = told(tmp_path, (tmp_path / "a.parquet").read_bytes(), name="a.parquet")
+    assert "  features  2 numbers, 1 time and 1 boolean, sent by name: at, a, b, c" in lines
+    assert [line.split()[1] for line in lines[-4:]] == ["time", "number", "boolean", "number"]
     pq.write_table(pa.table({"a": [[1]], "y": ["x"]}), tmp_path / "b.parquet")
-    with pytest.raises(BadSource, match=r"b\.parquet, row 1: a is of type list"):
+    with pytest.raises(BadSource, match=r"b\.parquet: a is of type list"):
         list(rows(str(tmp_path / "b.parquet"), Reading()))
     with pytest.raises(BadSource, match="standard input cannot be parquet"):
         list(rows("-", Reading(format="parquet")))

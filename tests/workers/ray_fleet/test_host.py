@@ -12,10 +12,10 @@ from many_feeds import SETTINGS
 from world import wait_until
 
 from workers.broker.connection import Connection
+from workers.feed.selection import owner
 from workers.ray_fleet import host as hosting
 from workers.ray_fleet.definition import FleetDefinition, FleetStore
 from workers.ray_fleet.host import ShardHost
-from workers.runner.shard import owner
 from workers.stop import Stop
 
 pytestmark = pytest.mark.servers("embedded")  # shards: see runner/test_shards_at_work.py

@@ -81,14 +81,6 @@ def test_the_alarms_of_one_entry_are_one_event():
     assert incidents(raised(*both), [])[0].parts == tuple(both)
 
 
-def test_a_comparison_is_of_no_incident():
-    better = alarm(40, "comparison")
-    assert told([better], [report(45)]) == []
-    assert (
-        ReportedOpenAlarms.of(b"1-0", {"n": 1, "monitors": {"open": [asdict(better)]}}).alarms == ()
-    )
-
-
 def test_an_incident_whose_alarms_are_trimmed_is_known_from_the_reports():
     assert incidents([], [report(75, FIRST)])[-1].parts == (FIRST,)
     assert incidents(raised(OTHER), [report(65, FIRST, SAME)])[-1].since == 50

@@ -68,7 +68,7 @@ class Story(Feed):
     def alarmed(self, kind, scope):
         self.answer()
         raised = asdict(Alarm(self.seq, kind, scope, "x", "bets", 5.7, 5.3, 1))
-        self.open = [*self.open, raised] if kind != "comparison" else self.open
+        self.open = [*self.open, raised]
         self.put(self.keys.alarms, f"{1000 * self.seq}-0", {"seq": self.seq, "alarms": [raised]})
 
     def happened(self, code):
@@ -76,7 +76,8 @@ class Story(Feed):
 
     def awaited(self, unlabelled):
         self.answer()
-        self.store.call("HSET", self.keys.state, "pending", f"{unlabelled} {unlabelled} 5000")
+        pending = f"{unlabelled} {unlabelled} 0 1700000000000"
+        self.store.call("HSET", self.keys.state, "pending", pending)
 
     def taken_over(self):
         self.store.call("HINCRBY", self.keys.state, "epoch", 1)
@@ -89,7 +90,7 @@ def steps(name, *arguments):
     return st.tuples(st.just(name), *arguments)
 
 
-ALARMS = ("calibration", "exchangeability", "comparison")
+ALARMS = ("calibration", "exchangeability")
 ANSWERED = [
     steps(
         "answered",

@@ -1,9 +1,8 @@
-"""`status` says what scorers have, who reads the answers, and what a feed takes in Redis."""
+"""`status` says what is published, who reads the answers, and what a feed takes in Redis."""
 
 import json
 import re
 import time
-from contextlib import closing
 
 import orjson
 import pytest
@@ -11,14 +10,11 @@ from published_feed import examples, push, session, work
 
 from workers.broker.connection import client
 from workers.broker.leases import Holder
-from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli.status import describe
 from workers.reading.lag import MAX_COUNTED, backlog
 from workers.reading.status import MAX_SEARCHED, read_status
 from workers.reading.verdict import printed, verdict
-from workers.scorer.asker import Asker
-from workers.stop import Stop
 
 
 @pytest.fixture
@@ -31,45 +27,27 @@ def worked(store):
     return running
 
 
-def test_without_a_published_state_only_requests_that_wait_for_one_are_told(store):
+def test_without_a_published_state_nothing_is_told_of_one(store):
     push(store, examples(20))
     work(session(store, every=0), 20)
     found = read_status(store)
-    assert (found.scoring, found.consumers) == (None, ())
+    assert (found.published, found.consumers) == (None, ())
     assert "published" not in describe(found)
-    with closing(Asker(store.url, store.keys.feed)) as asker:
-        asker.send([b"[1,2,3]"] * 2)
-    found = read_status(store)
-    assert (found.scoring.n, found.scoring.waiting, found.scoring.scorers) == (None, 2, None)
-    assert "none: no scorer can answer" in describe(found)
 
 
-def test_it_says_what_is_published_who_scores_and_what_waits(store, worked):
+def test_it_says_what_is_published(store, worked):
     push(store, examples(40, first=60))
     work(worked, 100)
-    asker = Asker(store.url, store.keys.feed)
-    asker.send([b"[1,2,3]"] * 5)
-    queues = [RequestQueue(store.url, store.keys.feed, name, Stop(), batch=3) for name in "ab"]
-    for queue in queues:
-        queue.ensure_group()
-    assert len(queues[0].read().requests) == 3
-    state = store.publication()
-    found = read_status(store).scoring
+    state, found = store.publication(), read_status(store).published
     assert (found.n, found.size, found.behind) == (state.n, state.size, 100 - state.n)
     assert 0 <= found.age < 60
-    assert (found.waiting, found.pending, found.scorers) == (5, 3, 1)
-    queues[1].read()
-    assert read_status(store).scoring.scorers == 2
     told = describe(read_status(store))
     assert re.search(f"n = {state.n:,}, {100 - state.n:,} learned since, [0-9]+ s ago", told)
-    assert "5 wait, 5 of them taken, 2 scorers" in told
-    for opened in (asker, *queues):
-        opened.close()
 
 
 def test_a_damaged_publication_leaves_the_rest_of_the_status(store, worked):
     store.call("HSET", store.keys.published, "n", "many")
-    assert (read_status(store).scoring, read_status(store).seq) == (None, 60)
+    assert (read_status(store).published, read_status(store).seq) == (None, 60)
     store.call("DEL", store.keys.published)
     store.call("SET", store.keys.published, "x")
     assert read_status(store).seq == 60
@@ -77,17 +55,17 @@ def test_a_damaged_publication_leaves_the_rest_of_the_status(store, worked):
 
 def test_it_says_how_far_each_consumer_of_the_answers_is(store, worked):
     ids = [entry[0] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
-    for name, at in (("archive", ids[9]), ("behind", b"0-0"), ("done", ids[-1])):
+    for name, at in (("recorded", ids[9]), ("behind", b"0-0"), ("done", ids[-1])):
         store.call("XGROUP", "CREATE", store.keys.out, name, "0")
         store.call("XGROUP", "SETID", store.keys.out, name, at)
     store.call("XREADGROUP", "GROUP", "behind", "c", "COUNT", 7, "STREAMS", store.keys.out, ">")
     found = {group.name: group for group in read_status(store).consumers}
     assert {name: group.behind for name, group in found.items()} == {
-        "archive": 50, "behind": 53, "done": 0
+        "recorded": 50, "behind": 53, "done": 0
     }  # fmt: skip
-    assert found["archive"].upto == ids[9].decode()
+    assert found["recorded"].upto == ids[9].decode()
     assert found["behind"].pending == 7
-    assert f"archive, up to {ids[9].decode()}, 50 behind" in describe(read_status(store))
+    assert f"recorded, up to {ids[9].decode()}, 50 behind" in describe(read_status(store))
 
 
 def test_the_bytes_of_each_kind_of_key_are_those_that_redis_says(store, worked):
@@ -163,8 +141,9 @@ def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(store, w
     store.call("DEL", store.keys.out)
     label = {"v": 2, "status": "label", "seq": 60, "n": 60}
     store.call("XADD", store.keys.out, f"{long_ago}-0", "p", orjson.dumps(label))
-    for since, is_told in ((now, False), (long_ago, True)):
-        store.call("HSET", store.keys.state, "pending", f"1 1 {since}")
+    store.call("XADD", store.keys.out, f"{now}-0", "p", orjson.dumps({**label, "status": "ok"}))
+    for age, is_told in ((0, False), (now - long_ago, True)):
+        store.call("HSET", store.keys.state, "pending", f"1 1 0 {age}")
         told = verdict(read_status(store)).sentence
         assert (told == "No label for 2 hours; 1 answer waits") is is_told
 
@@ -172,7 +151,7 @@ def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(store, w
 def test_all_of_it_is_in_the_json_of_the_command(store, worked, run):
     found = json.loads(run("status", store.keys.feed, "--json")[1])
     expected = orjson.loads(orjson.dumps(printed(read_status(store))))
-    age = found["scoring"].pop("age"), expected["scoring"].pop("age")
+    age = found["published"].pop("age"), expected["published"].pop("age")
     assert age[0] <= age[1]
     assert found == expected
 
@@ -189,7 +168,7 @@ def test_a_user_who_may_not_ask_for_it_gets_the_rest(store, worked):
             with Store(url, store.keys.feed) as reading:
                 found = read_status(reading)
             assert (found.seq, found.consumers) == (60, ())
-            assert (found.scoring.n, found.scoring.age) == (store.publication().n, None)
+            assert (found.published.n, found.published.age) == (store.publication().n, None)
             assert found.stored.bytes["out"] is None
             assert "may not run MEMORY USAGE" in describe(found)
         finally:

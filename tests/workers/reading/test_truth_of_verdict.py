@@ -38,12 +38,12 @@ def verdict_on(p, happens, rng, costs=None):
     label = point.argmax(axis=1)
     sums.update(MethodAnswers(point, point, point, label, label), truth)
     report = {
-        "n": len(p), "scored": len(p), "headline": {"predicted": sums.report().predicted},
+        "n": len(p), "scored": len(p), "headline": {"predicted": sums.report(2).predicted},
         "windowed": windows.report(), "monitors": monitors.report(),
     }  # fmt: skip
     if costs is not None:
         realised = RealisedCost(CostMatrix(costs, CLASSES))
-        realised.update(point, point, point, truth)
+        realised.update(point, truth)
         report["costs"] = realised.report()
     settings = {"predictor": {"costs": costs}}
     answer = {"status": "ok", "guarantee": "exact"}

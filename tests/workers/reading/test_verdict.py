@@ -36,7 +36,7 @@ def event(code, detail="", seconds=180.0, writer="host-1"):
 
 def no_label_for(seconds):
     """Return what a status of 900 awaited labels has, the last of which came so long ago."""
-    labels = PendingLabels(900, 900, None)
+    labels = PendingLabels(900, 900)
     return {"lag": Lag(0, False, 0.0, labels), "label_at": 1000 * (NOW - seconds)}
 
 
@@ -261,7 +261,7 @@ RANGES = st.builds(
         entries=st.sampled_from([0, 1, 900]),
         is_at_least=st.booleans(),
         seconds=st.sampled_from([0.0, 20.0, 500.0]),
-        labels=st.sampled_from([None, PendingLabels(900, 900, None)]),
+        labels=st.sampled_from([None, PendingLabels(900, 900)]),
     ),
     rate=st.sampled_from([None, 0.0, 3.0]),
     label_at=st.sampled_from([None, 1000 * (NOW - 5.0), 1000 * (NOW - 7300.0)]),
@@ -306,15 +306,15 @@ def test_without_a_guarantee_the_newest_answer_is_told():
 
 
 def test_a_label_is_missing_for_no_longer_than_an_answer_waits_for_it():
-    def missing_for(label_seconds, answer_seconds):
-        since = None if answer_seconds is None else int(1000 * (NOW - answer_seconds))
-        lag, label_at = Lag(0, False, 0.0, PendingLabels(1, 1, since)), 1000 * (NOW - label_seconds)
-        return replace(WELL, lag=lag, label_at=label_at).label_seconds
+    def missing_for(label_seconds, waits, answered=5):
+        lag = Lag(0, False, 0.0, PendingLabels(1, 1, 0, 1000 * waits))
+        newest = b"%d-0" % (1000 * (NOW - answered))
+        label_at = 1000 * (NOW - label_seconds)
+        return replace(WELL, lag=lag, label_at=label_at, answered=newest).label_seconds
 
-    assert missing_for(7300.0, 20.0) == 20.0
-    assert missing_for(20.0, 7300.0) == 20.0
-    assert missing_for(7300.0, None) == 7300.0
-    assert missing_for(20.0, -5.0) == 0.0  # a producer's clock is ahead
+    assert missing_for(7300.0, 15) == 20.0
+    assert missing_for(20.0, 7300) == 20.0
+    assert missing_for(20.0, 10, answered=-15) == 0.0  # this clock is behind that of Redis
     assert WELL.label_seconds is None
 
 

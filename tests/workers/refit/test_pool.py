@@ -4,13 +4,11 @@ import os
 import signal
 from itertools import chain, repeat
 
-import numpy as np
 import pytest
 from refits import BASE, MODES, config_of, expected_of, gone, run, tasks_of
 from structlog.testing import capture_logs
 from world import wait_until
 
-from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import RefitFailed, Stopped
 from workers.refit import pool as refit_pool
 from workers.refit.pool import PoolThread, RefitPool
@@ -61,19 +59,6 @@ def test_feeds_that_share_a_pool_have_the_bits_of_own_processes(request, room):
     for refitter, (_, states) in zip(refitters, expected, strict=True):
         assert refitter.state() == states[-1]
         refitter.close()
-
-
-def test_the_answers_of_feeds_do_not_depend_on_the_pool(pool):
-    X = np.random.default_rng(7).normal(size=(120, 3))
-    labels = np.where(X[:, 0] > 0, "a", "b").tolist()
-    inline = OnlinePredictor(BASE)
-    feeds = [OnlinePredictor(BASE, pool.refitter(BASE)) for _ in range(2)]
-    for begin in range(0, 120, 40):
-        rows = slice(begin, begin + 40)
-        for predictor in (inline, *feeds):
-            predictor.step_many(X[rows], labels[rows])
-        snapshot = inline.snapshot()
-        assert [feed.snapshot() for feed in feeds] == [snapshot] * 2
 
 
 def test_it_continues_from_a_state_and_from_nothing(refitter, tasks, expected):

@@ -12,7 +12,7 @@ from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.runner.feed_task import FeedTask
-from workers.runner.opening import SnapshotFetcher, StreamOpening, WorkerContext
+from workers.runner.opening import FeedOpening, SnapshotFetcher, WorkerContext
 from workers.runner.redis_context import redis_context
 from workers.session.known_feeds import KnownFeeds
 from workers.session.snapshots import ReplayBudget
@@ -39,7 +39,7 @@ def taken_over(store, given):
             lambda *_: None, budget, fetcher,
         )  # fmt: skip
         task = FeedTask(
-            store.keys.feed, StreamOpening(store.keys.feed, given, redis), context, Telemetry()
+            store.keys.feed, FeedOpening(store.keys.feed, given, redis), context, Telemetry()
         )
         task.start()
         while task.start_step() == "recovery":

@@ -14,7 +14,6 @@ FILE = """
 [predictor]
 classes = ["a", "b"]
 refit_every = 20
-refit_lag = 0
 metrics_every = 10
 gamma = 0.5
 window = 60

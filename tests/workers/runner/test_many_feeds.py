@@ -22,30 +22,19 @@ COUNT = 130
 pytestmark = pytest.mark.servers("embedded")  # broker/test_servers.py has the other kinds
 
 
-@pytest.mark.parametrize(
-    ("given", "options"),
-    [
-        pytest.param({"batch": 1}, {}, id="one entry at a time"),
-        pytest.param({"batch": 64}, {}, id="large batches"),
-        pytest.param({"refit_lag": 10, "refit_processes": 2}, {"pool": None}, id="a pool"),
-        pytest.param({"batch": 1, "refit_lag": None}, {}, id="early refits"),
-    ],
-)
 def test_feeds_served_together_have_the_bytes_of_workers_of_their_own(
-    feeds, redis_url, feed, given, options, monkeypatch
+    feeds, redis_url, feed, monkeypatch, lagging
 ):
     together = feeds("a", "b", "c")
     for seed, store in enumerate(together):
         fill(rows(COUNT, seed), store)
-    given = settings(**given)
+    given = settings(refit_processes=2)
     for count in (70, COUNT):  # the second process begins with snapshots
         slowly = slow_refits(monkeypatch, 0.02)
-        with slowly, running([f"{feed}-?"], redis_url, settings=given, **options):
+        with slowly, running([f"{feed}-?"], redis_url, settings=given, pool=None):
             wait_for(count, *together)
     for seed, store in enumerate(together):
-        assert contents(store) == alone(
-            redis_url, rows(COUNT, seed), refit_lag=given.predictor.refit_lag
-        )
+        assert contents(store) == alone(redis_url, rows(COUNT, seed))
         assert store.state().snapshot.cursor == store.state().position.cursor
         assert store.call("GET", store.keys.lease) is None
 

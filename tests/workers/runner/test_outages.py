@@ -3,18 +3,14 @@
 import os
 import signal
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import pytest
-from alarm_receiver import raise_alarms
-from many_feeds import alone, answer_alone, contents, fill, running, settings, wait_for
+from many_feeds import alone, contents, fill, running, settings, wait_for
 from redis_cluster import running_cluster
-from world import Worker, push, rows, wait_until
+from world import push, rows
 
 from workers.broker.store import Store
-from workers.monitor import webhook
-from workers.monitor.watch import WorkerWatch
-from workers.monitor.webhook import Webhooks
 from workers.runner import feed_supervisor, outages, redis_context
 from workers.runner.outages import REPLY_SECONDS
 
@@ -64,36 +60,6 @@ def test_a_node_that_hangs_holds_up_the_feeds_of_others_for_two_replies(cluster,
     assert longest_wait_beside(cluster, embedded_url, "hung", 4.0) < 2 * REPLY_SECONDS + 0.25
 
 
-@pytest.mark.slow
-def test_a_combination_waits_for_the_node_of_a_source_and_goes_on_after(cluster):
-    entries = [[*fields, "id", str(i)] for i, fields in enumerate(rows(COUNT, 0))]
-    names = [cluster.feed_on(i, f"combined-{i}") for i in range(3)]
-
-    def add(store, first, upto):
-        push(store, entries[first:upto], first + 1)
-        answer_alone(store, upto, settings(keep_input=True))
-
-    with ExitStack() as opened:
-        first, second, target = (
-            opened.enter_context(Store(cluster.url, name, retry_timeout=30.0)) for name in names
-        )
-        for store in (first, second):
-            store.register()
-            add(store, 0, 60)
-        command = ("combine", *names[:2], "--into", names[2], "--redis", cluster.url)
-        worker = opened.enter_context(Worker(*command, "--join-window", "0"))
-        worker.wait_for(target, 60)
-        node = cluster.node_of(f"{{{names[1]}}}")
-        node.kill()
-        add(first, 60, COUNT)  # it is read on, and so is the other one
-        time.sleep(2.0)
-        node.launch()
-        node.wait_until_up()
-        add(second, 60, COUNT)
-        worker.wait_for(target, COUNT)
-        assert "feeds of a node wait for it" not in worker.stopped()
-
-
 def longest_wait_beside(cluster, embedded_url, failure, seconds, lease=2.0):
     """Let a node be away for so long; return the longest wait of a feed of another node."""
     names = [cluster.feed_on(i % 3, f"{failure}-{i}") for i in range(6)]
@@ -125,34 +91,3 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds, lease=2.0):
         assert {store.state().epoch for store in stores} == {1}, "no feed was taken over anew"
         assert min(done.values()) > 60
     return longest
-
-
-@pytest.mark.scale
-def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        webhook, "POLLS_PER_ROUND", 1
-    )  # nothing tells of alarms that no worker raised
-    with running_cluster(tmp_path) as cluster:
-        names = [cluster.feed_on(place) for place in range(3)]
-        names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads
-        stores = [Store(cluster.url, name, block_ms=20) for name in names]
-        for seed, store in enumerate(stores):
-            fill(rows(80, seed)[:60], store)
-        webhooks = Webhooks(cluster.url)
-        posts = settings(alarm_url="http://127.0.0.1:1/")
-        watch = WorkerWatch(webhooks=webhooks)
-        with running(["*"], cluster.url, settings=posts, watch=watch), closing(webhooks):
-            wait_for(60, *stores)
-            for store in stores:
-                raise_alarms(store, 1, first=10**15, closed=False)
-            told = [record.posts for record in watch.feeds.values()]
-            wait_until(lambda: all(one.failures["ConnectionRefusedError"] for one in told))
-            assert len(told) == len(stores)
-            for store in stores:  # so that the outputs are those of a feed without alarms
-                store.call("DEL", store.keys.alarms)
-            for seed, store in enumerate(stores):
-                push(store, rows(80, seed)[60:], first=61)
-            wait_for(80, *stores)
-        for seed, store in enumerate(stores):
-            assert contents(store) == alone(cluster.url, rows(80, seed))
-            store.close()

@@ -38,14 +38,14 @@ def settle(stores):
         wait_for(150, stores[0])
 
 
-def check_early_snapshots(stores, url, feed, **lag):
-    with running([f"{feed}-?"], url, settings=settings(replay_budget=100, **lag)):
+def check_early_snapshots(stores, url, feed, **given):
+    with running([f"{feed}-?"], url, settings=settings(replay_budget=100, **given)):
         wait_for(130, *stores)
         settle(stores)
         assert any(lacking(store) for store in stores), "no more of them than needed"
     for seed, store in enumerate(stores):
         count = store.state().position.seq
-        assert contents(store) == alone(url, rows(150, seed)[:count], **lag)
+        assert contents(store) == alone(url, rows(150, seed)[:count], **given)
 
 
 def test_snapshots_are_left_early_until_all_feeds_lack_the_budget_at_most(stores, redis_url, feed):
@@ -53,8 +53,8 @@ def test_snapshots_are_left_early_until_all_feeds_lack_the_budget_at_most(stores
 
 
 @pytest.mark.slow
-def test_early_snapshots_wait_for_the_refits_of_a_pool(stores, redis_url, feed):
-    check_early_snapshots(stores, redis_url, feed, refit_lag=10, refit_processes=1)
+def test_early_snapshots_wait_for_the_refits_of_a_pool(stores, redis_url, feed, lagging):
+    check_early_snapshots(stores, redis_url, feed, refit_processes=1)
 
 
 def test_within_the_budget_no_snapshot_is_left_early(stores, redis_url, feed):
@@ -67,7 +67,7 @@ def test_within_the_budget_no_snapshot_is_left_early(stores, redis_url, feed):
 def test_a_process_that_was_killed_replays_the_budget_at_most(stores, redis_url, feed, tmp_path):
     command = [
         *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-?", "--redis", redis_url),
-        *("--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0"),
+        *("--classes", "a,b", "--window", "60", "--refit-every", "20"),
         *("--replay-budget", "100", "--lease", "1", "--quiet", "--log-format", "json"),
     ]
     replayed, owed = [], []

@@ -11,8 +11,7 @@ from many_feeds import running
 from world import Worker, wait_until
 
 from workers.broker.store import Store
-from workers.feed.selection import Selection
-from workers.runner.shard import Shard
+from workers.feed.selection import Selection, Shard
 
 COUNT = 120
 LEASE = 5.0

@@ -1,10 +1,11 @@
-"""Repeats, then classes too many: one entry after the other, whatever the batches and restarts."""
+"""Repeats, then classes too many: one entry after the other."""
 
 import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pure_replay import restarted
+from world import drain, push, session
 
 from online_svm.config import PredictorConfig
 from workers.config.settings import Limits
@@ -23,7 +24,6 @@ STREAMS = st.lists(
 LIMITS = st.builds(
     Limits, max_classes=st.one_of(st.none(), st.integers(2, 5)), dedupe_window=st.integers(0, 6)
 )
-CUTS = st.lists(st.integers(1, 20), min_size=1, max_size=6)
 
 
 def fields(producer_id, value, label):
@@ -32,12 +32,10 @@ def fields(producer_id, value, label):
     return sent + ([] if producer_id is None else [b"id", producer_id.encode()])
 
 
-def numbered(stream):
-    return [(b"%d-0" % (i + 1), fields(*entry)) for i, entry in enumerate(stream)]
-
-
-def answers(stream, limits, cuts):
-    return restarted(CONFIG, numbered(stream), limits, cuts)
+def answers(stream, limits):
+    entries = [(b"%d-0" % (i + 1), fields(*entry)) for i, entry in enumerate(stream)]
+    out, _, classes = restarted(CONFIG, entries, limits, [17])
+    return out, classes
 
 
 def expected(stream, limits):
@@ -68,18 +66,23 @@ def kind(payload):
 @settings(max_examples=40, deadline=None)
 @given(STREAMS, LIMITS)
 def test_what_becomes_of_an_entry_depends_on_those_before_it_alone(stream, limits):
-    out, _, classes = answers(stream, limits, [1000])
+    out, classes = answers(stream, limits)
     assert ([kind(payload) for payload in out], classes) == expected(stream, limits)
 
 
-@settings(max_examples=40, deadline=None)
-@given(STREAMS, LIMITS, CUTS)
-def test_batches_and_restarts_change_no_byte(stream, limits, cuts):
-    assert answers(stream, limits, cuts) == answers(stream, limits, [1000])
+def test_a_take_over_writes_the_ids_that_redis_lost(store):
+    push(store, [fields(f"{i}", i % 7, "ab"[i % 2]) for i in range(30)])
+    options = {"config": CONFIG, "limits": Limits(dedupe_window=20)}
+    drain(session(store, **options), 30)
+    before = store.call("HGETALL", store.keys.answered_ids)
+    assert before
+    store.call("DEL", store.keys.answered_ids)
+    session(store, **options)
+    assert sorted(store.call("HGETALL", store.keys.answered_ids)) == sorted(before)
 
 
 def test_a_repeat_of_an_entry_whose_class_was_too_many_is_no_repeat():
     stream = [(None, 0, "a"), (None, 1, "b"), ("i", 2, "c"), ("i", 3, "a"), ("i", 4, "a")]
-    out, _, classes = answers(stream, Limits(max_classes=2, dedupe_window=5), [5])
+    out, classes = answers(stream, Limits(max_classes=2, dedupe_window=5))
     assert [kind(p) for p in out[2:]] == ["too_many_classes", "answered", "duplicate"]
     assert classes == ("a", "b")

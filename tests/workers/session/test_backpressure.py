@@ -2,6 +2,7 @@
 
 import pytest
 from session_steps import answer_batch, assembled, refitter
+from structlog.testing import capture_logs
 from world import COUNT, drain, push, rows, session
 
 from workers.broker.store import Store
@@ -17,7 +18,7 @@ BOUNDS = {
     "bytes": Retention(out_bytes=20_000, met_bytes=5_000, is_held=True),
 }
 SETTINGS = WorkerSettings(
-    classes=("a", "b"), refit_every=20, refit_lag=0, window=60, batch=16, retain_out=50,
+    classes=("a", "b"), refit_every=20, window=60, batch=16, retain_out=50,
     downstream="block",
 )  # fmt: skip
 
@@ -77,8 +78,11 @@ def test_nothing_goes_that_is_not_acknowledged_and_the_feed_waits_for_it(blocked
         turns(running)
         return running.position.seq > before
 
-    assert goes_on()
-    assert not goes_on()
+    with capture_logs() as logs:
+        assert goes_on()
+        assert not goes_on()
+    (told,) = (log for log in logs if log["log_level"] == "warning")
+    assert "waiting for the consumer group" in told["event"]
     assert store.length(store.keys.out) == running.position.seq < COUNT
     assert is_within(store)
     assert store.length(store.keys.out) > 20
@@ -154,7 +158,7 @@ def test_what_back_pressure_trimmed_is_known_to_the_next_worker(blocked):
 
 def test_the_store_of_a_blocking_feed_trims_no_answer(redis_url, feed):
     with open_store(feed, SETTINGS, redis_url) as store:
-        letter = RejectedEntry(b"1-0", "label", "reason", "", 0, b"")
+        letter = RejectedEntry(b"1-0", "label", "{}", 0, b"")
         commit = Commit(1, START, START, [b"1-0"], [b"{}"], [(b"1-0", b"{}")], [letter])
         assert store.retained.send(commit).entries == [0, 0, 0, 1_000_000]
         assert store.retained.send(commit).entries == [0, 0, 0, 0], "not at each commit"

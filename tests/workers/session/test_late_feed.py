@@ -1,51 +1,18 @@
-"""A feed with late labels on a real Redis: crashes, replay, verify, fork, export, backtest."""
+"""A feed with late labels on a real Redis: fork, input that is kept, labels, backtest."""
 
 import json
 
 import pytest
 from late_feed import answered, flat, history, settings
-from world import drain, payloads, push, session
+from world import drain, push, session
 
-from workers.admin.fork import fork
-from workers.admin.verify import verify
-from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.offline.backtest.configurations import Configuration
-from workers.offline.backtest.prequential import HEADLINE
+from workers.offline.backtest.prequential import HEADLINE, Configuration
 from workers.offline.backtest.prequential import answer as backtested
 from workers.reading.answers import answer
 from workers.reading.true_labels import TrueLabels
 
 LIMITS = Limits(dedupe_window=30)
-
-
-def wanted(entries, config):
-    """Return ID and payload of every answer and report that the entries must get."""
-    outcomes, _ = answered(entries, config, limits=LIMITS)
-    (whole,) = outcomes
-    return [list(zip(whole.ids, whole.out, strict=True)), whole.met]
-
-
-@pytest.mark.parametrize("maturity", ["horizon", "arrival"])
-def test_workers_that_die_at_any_point_leave_the_same_bytes(store, maturity):
-    entries, config = history(120), settings(maturity=maturity)
-    push(store, flat(entries))
-    for batch, until in ((1, 9), (7, 60), (64, 61), (3, 140), (1024, len(entries))):
-        # The one before is gone without a snapshot of its end; this one replays.
-        drain(session(store, batch, config, limits=LIMITS, snapshot_every=25), min(until, 140))
-    drain(session(store, 11, config, limits=LIMITS, snapshot_every=25), len(entries))
-    assert payloads(store) == wanted(entries, config)
-    assert verify(store).is_identical
-
-
-def test_a_fork_of_the_whole_input_answers_the_same(store, redis_url, feed):
-    entries, config = history(80), settings()
-    push(store, flat(entries))
-    drain(session(store, 16, config, limits=LIMITS, keep_input=True), len(entries))
-    with Store(redis_url, f"{feed}-copy") as target:
-        assert fork(store, target).total == len(entries)
-        drain(session(target, 5, config, limits=LIMITS), len(entries))
-        assert payloads(target) == payloads(store) == wanted(entries, config)
 
 
 def test_input_is_kept_of_the_examples_that_wait_beside_the_window(store):
@@ -71,11 +38,10 @@ def test_labels_that_came_late_are_joined_to_their_answers(store):
     assert came
 
 
-@pytest.mark.parametrize("size", [13, 1000])
-def test_a_backtest_scores_what_is_learned_late_by_the_answer_it_was_given(size):
+def test_a_backtest_scores_what_is_learned_late_by_the_answer_it_was_given():
     entries, config = history(200), settings()
     given = [(b"", fields) for fields in flat(entries)]
-    batches = [given[i : i + size] for i in range(0, len(given), size)]
+    batches = [given[i : i + 13] for i in range(0, len(given), 13)]
     found = backtested(Configuration("base", config, LIMITS, {}), batches)
     outcomes, predictor = answered(entries, config, limits=LIMITS)
     last = predictor._engine.scoring._validity.report(predictor.n)

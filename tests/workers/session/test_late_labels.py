@@ -1,4 +1,4 @@
-"""A feed whose labels come late: what each entry is answered, whatever the batches."""
+"""A feed whose labels come late: what each entry is answered."""
 
 import json
 
@@ -6,7 +6,6 @@ import pytest
 from late_feed import answered, history, settings
 
 from online_svm.rejections import reason_of
-from workers.config.settings import Limits
 
 
 def messages(outcomes):
@@ -78,22 +77,6 @@ def test_a_feed_that_does_not_take_a_field_tells_what_to_set(entry, changes, tol
     assert told in reason_of(said["about"])
 
 
-@pytest.mark.parametrize("changes", [{}, {"maturity": "arrival"}, {"classes": None}])
-def test_batches_change_no_byte_of_a_feed_with_late_labels(changes):
-    entries, config = history(), settings(**changes)
-    limits = Limits(dedupe_window=50, max_classes=2)
-    whole, one = answered(entries, config, limits=limits)
-    for size in (1, 7, 64):
-        parts, other = answered(entries, config, size, limits)
-        for name in ("out", "met", "dlq"):
-            joined = [payload for part in parts for payload in getattr(part, name)]
-            assert joined == getattr(whole[0], name), (size, name)
-        assert parts[-1].after == whole[0].after
-        assert other.snapshot() == one.snapshot()
-    codes = {message.get("code") for message in messages(whole)}
-    assert {"unknown_id", "dimension"} <= codes
-
-
 def test_a_bad_label_changes_no_other_answer():
     entries = history()
     bad = [{"for": "nobody", "y": "a"}, {"for": "3"}, {"for": "3", "y": "z"}]
@@ -130,6 +113,15 @@ def test_an_example_without_a_readable_time_is_rejected_where_the_horizon_counts
     entry = example(0, y="a") | ({} if time is None else {"time": time})
     said = last([entry], horizon="1s")
     assert (said["status"], said["code"]) == ("rejected", "time")
+
+
+def test_a_time_far_ahead_waits_alone():
+    entries = [example(i, y="ab"[i % 2], time=str(60_000 * i)) for i in range(200)]
+    for wrong in (3, 50, 120):
+        entries[wrong]["time"] = "4102444800000"
+    _, predictor = answered(entries, settings(horizon="1h"))
+    late = predictor.delayed_labels
+    assert (predictor.n, late.ahead, late.counts.ahead, late.open_for) == (137, 3, 3, None)
 
 
 def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():

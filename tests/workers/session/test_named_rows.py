@@ -1,4 +1,4 @@
-"""Rows as they come, through the service: a raw CSV, crashes, every form of answer, erasure."""
+"""Rows as they come, through the service: a raw CSV, every form of answer, erasure."""
 
 import csv
 import json
@@ -6,13 +6,11 @@ import json
 import numpy as np
 import orjson
 import pytest
-from world import World, drain
-
-from workers.broker.store import Store
+from world import World
 
 pytestmark = pytest.mark.servers("embedded")  # a form of rows is no matter of the server
 
-QUICK = {"window": 120, "refit_every": 30, "refit_lag": 0, "classes": ("no", "yes")}
+QUICK = {"window": 120, "refit_every": 30, "classes": ("no", "yes")}
 
 
 def raw(count, seed=0):
@@ -93,7 +91,7 @@ def test_kinds_are_told_by_status(world, files):
         assert "1 number, 3 categories, 1 time; set aside as text: remark" in told
         last = answers(world.store)[-1]
         assert last["guarantee"] == "approximate"
-        assert last["reason"].startswith("time: ")
+        assert last["about"] == {"case": "time"}
         assert last["imputed"] in range(6)
         code, told, _ = world.run("explain", world.feed, "120-0")
         assert code == 0
@@ -119,23 +117,6 @@ def entries(count):
     return found
 
 
-@pytest.mark.parametrize("payload", ["full", "compact"])
-def test_workers_that_take_over_in_the_middle_give_the_same_bytes(world, payload):
-    settings = QUICK | {"payload": payload}
-    one = World(world.url, world.feed, **settings)
-    other = World(world.url, f"{world.feed}-other", **settings)
-    with one, other:
-        for feed in (one, other):
-            feed.push(entries(160))
-        one.answer(batch=160)
-        for upto in (13, 41, 77, 103, 160):  # no snapshot is left: all is replayed from the start
-            with Store(other.url, other.feed, block_ms=20) as store:
-                drain(other.session(store, batch=7), upto)
-        assert other.payloads() == one.payloads()
-        last = orjson.loads(one.payloads()[0][-1][1])
-        assert "imputed" in last
-
-
 def test_a_row_of_texts_costs_no_more_than_its_bytes_may(world):
     """Half a million categories, hostile names and long texts: answered, and memory is bounded."""
     hostile = [
@@ -154,20 +135,3 @@ def test_a_row_of_texts_costs_no_more_than_its_bytes_may(world):
             63 - found.count("warming")
         )
         assert found[64:] == ["ok"] * 60
-
-
-def test_what_only_an_erased_row_had_is_nowhere_afterwards(world):
-    with World(world.url, world.feed, world._run_command, **QUICK) as feed:
-        rows = entries(100)
-        secret = json.loads(rows[50][1]) | {"country": "Atlantis", "only here": "Ann"}
-        rows[50][1] = json.dumps(secret)
-        feed.push(rows)
-        feed.work(100, "--keep-input")
-        erased = rows[50][5]
-        code, _, told = feed.run("erase", feed.feed, "--id", erased, "--yes")
-        assert code == 0, told
-        kept = b"".join(
-            str(feed.store.call("DUMP", key)).encode() for key in feed.store.call("KEYS", "osvm:*")
-        )
-        assert b"only here" not in kept
-        assert b"Atlantis" not in kept

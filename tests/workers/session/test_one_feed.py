@@ -1,7 +1,6 @@
 """The real command in processes of its own: killed, paused, stopped, replaced."""
 
 import os
-import random
 import signal
 import time
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,6 @@ from fault_redis import Server
 from world import World, rows, wait_until
 
 from workers.admin.reset import reset
-from workers.admin.verify import verify
 from workers.stop import ONE_REQUEST_SECONDS
 
 COUNT = 600
@@ -50,39 +48,6 @@ def ended(worker, code, *said):
     assert "Traceback" not in worker.said
     for text in said:
         assert text in worker.said
-
-
-@pytest.mark.slow
-def test_kills_at_random_progress_and_other_batches_change_no_byte(make):
-    whole, store = make("whole"), make("killed")
-    whole.work()
-    choose = random.Random(3)
-    for batch in (1, 7, 64):
-        worker = store.worker("--batch", batch, "--replay-budget", 100)
-        store.wait_for(store.seq + choose.randint(1, 150))
-        killed(worker)
-    store.work()
-    assert store.outcome() == whole.outcome()
-    assert store.store.state().epoch == 4
-    assert verify(store.store).is_identical
-
-
-@pytest.mark.slow
-def test_a_paused_worker_is_replaced_fenced_and_exits_3(make):
-    whole, world = make("whole"), make("paused")
-    whole.work()
-    first = world.worker("--batch", 1, "--lease", 1)
-    world.wait_for(20)
-    first.send_signal(signal.SIGSTOP)
-    before = world.seq
-    # The paused process is alive, so its lease has to lapse.
-    second = world.worker("--lease", 1)
-    world.wait_for(before + 1)
-    first.send_signal(signal.SIGCONT)
-    ended(first, 3)
-    second.wait_for(world.store, COUNT)
-    second.stopped()
-    assert world.payloads() == whole.payloads()
 
 
 def test_a_stop_frees_the_lease_and_leaves_no_process(make):

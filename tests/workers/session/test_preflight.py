@@ -22,7 +22,7 @@ from workers.errors import (
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START
 from workers.feed.state import FORMAT, Commit, Pointer, SnapshotMove
-from workers.session import preflight, server_checks, snapshots
+from workers.session import preflight, snapshots
 from workers.session.known_feeds import KnownFeeds
 
 OURS = pinned_config(CONFIG, Limits())
@@ -127,7 +127,7 @@ def test_an_unsuitable_server_is_refused(version, policy, complaint):
     expected = pytest.raises(RedisUnsuitable, match=complaint) if complaint else nullcontext()
     with expected:
         server = {"redis_version": version, "maxmemory_policy": policy}
-        server_checks.check_server(server, "redis://h")
+        preflight.check_server(server, "redis://h")
 
 
 def test_a_server_without_append_only_file_is_a_warning(own_redis, feed):

@@ -1,5 +1,6 @@
 """Taking a feed over: where the replay begins, what refuses it, and a stop during it."""
 
+import json
 from dataclasses import replace
 from hashlib import sha256
 
@@ -9,8 +10,9 @@ from session_steps import InlineRefits, recovery, shared_pool, taken_over
 from world import drain, push
 
 from online_svm.config import PredictorConfig
+from online_svm.config.semantics import SEMANTICS
 from online_svm.predictor.batch import finished
-from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import pack, unpack
 from workers.config.settings import Limits
 from workers.errors import ConfigurationChanged, ReplayMismatch, SnapshotsLost, StateLost, Stopped
 from workers.feed.pinned_config import pinned_config
@@ -66,7 +68,7 @@ def test_other_bytes_than_were_committed_are_refused(worked):
 
 def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
     other = PinnedConfig("{}", "00")
-    config = '{"predictor":{"C":9.0,"semantics":4}}'
+    config = json.dumps({"predictor": {"C": 9.0, "semantics": SEMANTICS}})
     hashed = sha256(config.encode()).hexdigest()
     worked.call("HSET", worked.keys.state, "config", config, "config_hash", hashed)
     with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):

@@ -15,7 +15,7 @@ SLICE = 20
 
 def begun(store, **options):
     """Return a session that has still to take the feed over, in steps."""
-    made = recovery(store, CONFIG, Limits(), slice=SLICE)
+    made = recovery(store, CONFIG, Limits(), slice=SLICE, replay_snapshot_seconds=0.0)
     return Session(made, SessionOptions(snapshot_every=10**6, **options))
 
 
@@ -30,7 +30,6 @@ def snapshots(store):
 
 @pytest.fixture(autouse=True)
 def _always_due(monkeypatch):
-    monkeypatch.setattr(snapshot_policy, "REPLAY_SNAPSHOT_SECONDS", 0.0)
     monkeypatch.setattr(snapshot_policy, "REPLAY_SNAPSHOT_REST", 0.0)
 
 

@@ -1,12 +1,13 @@
-"""A session: the same bytes however the stream is cut, and what it does about refusals."""
+"""A session: its batches, restarts and snapshots, and what it does about refusals."""
 
 import json
 from hashlib import sha256
 
 import pytest
-from session_steps import InlineRefits, advance, answer_batch, run, taken_over
-from world import CONFIG, COUNT, World, drain, payloads, rows, take_back
+from session_steps import InlineRefits, Patient, advance, answer_batch, run, taken_over
+from world import CONFIG, COUNT, SETTINGS, World, drain, payloads, rows, take_back
 
+from online_svm.predictor.protocol import ProtocolConfig
 from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.errors import Fenced, InputLost, SnapshotsLost, Unavailable
@@ -31,17 +32,6 @@ def good(count=COUNT):
     """Return entries of which none is rejected."""
     plain = [fields for fields in rows(2 * count) if fields[1] != "[1,2]"]
     return plain[:count]
-
-
-@pytest.mark.parametrize("batch", [1, 7, 64, 1024])
-@pytest.mark.parametrize("step", [advance, answer_batch])
-def test_batches_of_1_7_64_and_1024_give_the_same_bytes(world, expected, batch, step):
-    """Whether each commit is waited for, or the next batch is answered meanwhile."""
-    world.push()
-    running = world.session(batch=batch, snapshot_every=50)
-    while running.position.seq < COUNT:
-        step(running)
-    assert world.outcome() == expected
 
 
 def test_a_rejected_entry_is_answered_and_kept_and_changes_nothing_else(world):
@@ -265,6 +255,16 @@ def away(*_):
     raise Unavailable("it is away")
 
 
+def test_a_replaced_worker_without_answers_learns_of_it_after_redis_was_away(world):
+    world.push(20)
+    with holding(world.url, world.feed, "first", 0.5) as lease:
+        replaced = world.answer(lease=lease)
+        world.session()
+        lease.lost.set()
+        with pytest.raises(Fenced, match="tester"):
+            replaced.resume()
+
+
 def test_entries_that_appear_among_those_read_are_answered_too(meddled):
     """As after the stream was restored from elsewhere; XADD alone cannot do it."""
     store, running = meddled
@@ -355,6 +355,20 @@ def test_a_stop_after_a_lost_connection_leaves_its_snapshot(world):
     assert store.call("TTL", store.keys.snapshot(pointer.n, pointer.sha256)) == -1
 
 
+def test_a_batch_that_needs_a_refit_is_paused_until_its_result_is_taken(world, monkeypatch):
+    monkeypatch.setattr(Patient, "waits", lambda *_: True)  # the refit is still being computed
+    world.push(good(16))
+    running = world.session(batch=16)
+    running.input.put((), may_be_more=True)
+    running.answer(running.next_now(16))
+    assert (running.is_paused, running.may_snapshot) == (True, False)
+    while running.is_paused:
+        running.take_refit()
+    assert running.may_snapshot
+    assert running.finish_commit()
+    assert running.position.seq == 16
+
+
 class Begun(InlineRefits):
     """Notes what is submitted and when that is begun, as if that were in the background."""
 
@@ -381,7 +395,9 @@ def noted(world):
 
     def make(batch):
         notes, send = [], world.store.send
-        config = CONFIG.model_copy(update={"refit_every": 100, "refit_lag": 100})
+        config = ProtocolConfig(**SETTINGS).model_copy(
+            update={"refit_every": 100, "refit_lag": 100}
+        )
         refits = Begun(config, notes)
 
         running = world.session(batch=batch, refits=refits, config=config)

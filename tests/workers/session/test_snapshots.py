@@ -1,12 +1,12 @@
 """Every decision about snapshots, as tables; snapshots in parts, whole or not at all."""
 
+import json
 import random
 
 import pytest
 from world import CONFIG, COUNT, drain, payloads, push, rows, session
 
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.backup import backup_of
 from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.config.settings import Limits
@@ -14,11 +14,13 @@ from workers.errors import InvalidStoredSnapshot, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START, Position
+from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer, SnapshotMove
 from workers.feed.state_fields import Mark
 from workers.session import snapshots
 from workers.session.preflight import check_snapshots
 from workers.session.snapshots import BUDGET_CANDIDATES, KeptSnapshots, ReplayBudget
+from workers.session.telemetry import Telemetry
 
 KEYS = FeedKeys("f")
 
@@ -202,11 +204,11 @@ def test_snapshots_in_parts_change_no_byte_and_leave_nothing_behind(
 def test_the_parts_together_are_the_bytes_that_one_key_would_hold(parted):
     state = parted.state()
     data = b"".join(parted.call("GET", key) for key in state.snapshot.keys(parted.keys))
-    assert backup_of(parted).data == data
+    assert parted.get_snapshot(state.snapshot) == data
     whole = Pointer(state.snapshot.n, state.snapshot.sha256, state.snapshot.cursor)
     stored = snapshots.decode(data, whole, parted.keys.feed, state.pinned.config_hash)
     predictor = OnlinePredictor(session(parted)._predictor.config)
-    predictor.restore(stored.body)
+    predictor.restore(RecentIds(0).restore_from(stored.body))
     assert predictor.n == state.snapshot.n
 
 
@@ -224,6 +226,43 @@ def test_a_snapshot_with_one_part_damaged_is_passed_over_and_all_its_parts_go(pa
     drain(session(parted, batch=10, snapshot_every=50), COUNT)
     assert check_snapshots(parted, parted.state()) == ()
     assert set(parted.snapshot_keys()) == keys_of_parts(parted)
+
+
+class Sizes(Telemetry, list):
+    """Notes the bytes of each snapshot that a commit kept."""
+
+    def kept_snapshot(self, size):
+        self.append(size)
+
+
+def test_the_bytes_of_each_snapshot_are_reported(store):
+    push(store, rows())
+    sizes = Sizes()
+    drain(session(store, batch=10, snapshot_every=50, telemetry=sizes), 130)
+    kept = [sum(store.call("STRLEN", key) for key in pointer.keys(store.keys))
+            for pointer in reversed(store.state().snapshots)]  # fmt: skip
+    assert sizes == kept
+
+
+class Losing(Store):
+    """A store that loses each snapshot before the commit that points to it."""
+
+    def put_snapshot(self, *_):
+        return []
+
+
+def test_a_snapshot_that_is_lost_again_is_told_and_its_answers_are_kept(redis_url, feed):
+    with Losing(redis_url, feed, block_ms=20) as store:
+        push(store, rows())
+        running = session(store, batch=10, snapshot_every=50)
+        store.note("began", "")
+        drain(running, 130)
+        assert (store.state().snapshot, store.length(store.keys.out)) == (None, 130)
+        events = [json.loads(fields[1]) for _, fields in store.call(
+            "XRANGE", store.keys.events, "-", "+")]  # fmt: skip
+    told = [one["detail"] for one in events if one["code"] == "snapshot_not_kept"]
+    assert told
+    assert all(detail.startswith("at ") for detail in told)
 
 
 def test_reset_takes_all_parts_away(parted):

@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 from session_steps import advance, assembled, refitter
 
+from online_svm.config.semantics import SEMANTICS
 from workers.admin.verify import verify
-from workers.broker.store import Store
 from workers.config.loading import load
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.reading.status import read_status
-from workers.runner import combination
 from workers.session import preflight
-from workers.session.join.sources import Source
 from workers.session.preflight import open_store
 from workers.stop import Stop
 
 COUNT = 60
 SHORT = {"classes": ("a", "b"), "window": 40, "refit_every": 20, "committee": "single"}
 PSVM = SHORT | {"learner": "psvm", "missing": "mean", "committee": None}
-SOURCES = {"one": SHORT, "two": SHORT | {"kernel": "linear"}}
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +68,12 @@ def reconfigured(store, change):
 
 def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(psvm, feed):
     before = psvm.call("HGETALL", psvm.keys.state)
-    differs = {"classes": ("b", "a"), "eta": 0.2, "missing": "reject", "max_features": 7}
+    differs = {"classes": ("b", "a"), "missing": "reject", "max_features": 7, "interval_level": 0.5}
     with pytest.raises(ConfigurationChanged) as refused:
         preflight.run(psvm, given(learner="psvm", window=40, **differs))
     told = str(refused.value)
-    assert "classes: feed ['a', 'b'], here ['b', 'a']; eta: feed 0.1, here 0.2; max_fe" in told
-    assert "; missing: feed 'mean', here 'reject'. Use the stored one (--classes a,b --eta " in told
+    assert "classes: feed ['a', 'b'], here ['b', 'a']; interval_level: feed 0.9, " in told
+    assert "; missing: feed 'mean', here 'reject'. Use the stored one (--classes a,b --int" in told
     assert f" --missing mean), or: online-svm fork {feed} --to NEW (" in told
     assert f"online-svm reset {feed}" in told
     with pytest.raises(ConfigurationChanged, match="another configuration: max_features: feed "):
@@ -116,8 +113,8 @@ def shortened(config):
     ("change", "said"),
     [
         (
-            numbered(9),
-            "feed {!r}: semantics 9 is not known here (4, 5 and 6 are): upgrade online-svm",
+            numbered(SEMANTICS + 1),
+            f"feed {{!r}}: semantics {SEMANTICS + 1} is not known here ({SEMANTICS} is): upgrade",
         ),
         (lengthened, "feed {!r} was begun by another version, with other settings (novel)"),
         (shortened, "feed {!r} was begun by another version, with other settings (dedupe_window)"),
@@ -133,7 +130,6 @@ def test_a_feed_of_another_version_is_refused_in_one_line_by_all_that_compute(
     for refuses in (
         lambda: preflight.run(store, given()),
         lambda: verify(store),
-        lambda: Source(store),
     ):
         with pytest.raises(BadConfiguration) as refused:
             refuses()
@@ -158,31 +154,3 @@ def test_a_number_that_is_none_is_not_known(store, feed):
     rewritten(store, '{"predictor": {"semantics": {}}, "limits": {}}')
     with pytest.raises(BadConfiguration, match=rf"feed '{feed}': semantics \{{\}} is not known"):
         preflight.run(store, given())
-
-
-def test_a_combination_takes_what_it_stored_and_refuses_what_is_given_and_differs(redis_url, feed):
-    sources = []
-    for name, options in SOURCES.items():
-        sources.append(f"{feed}-{name}")
-        with Store(redis_url, sources[-1]) as store:
-            begin(store, options)
-
-    def run(join_window=None, **options):
-        combined = combination.Combined(sources, feed, options, join_window, once=True)
-        combination.run(combined, redis_url)
-
-    run(join_window=20)
-    with Store(redis_url, feed) as target:
-        before = target.call("HGETALL", target.keys.state)
-        with pytest.raises(ConfigurationChanged, match=r"join_window: feed 20, here 100\. Use"):
-            run(join_window=100)
-        with pytest.raises(ConfigurationChanged, match="rule: feed 'dempster', here 'cautious'"):
-            run(rule="cautious")
-        assert target.call("HGETALL", target.keys.state) == before
-        run(rule="dempster")
-        reconfigured(target, lambda config: config["combination"].pop("window"))
-        with pytest.raises(BadConfiguration, match=r"by another version, .*\(window\)"):
-            run()
-        reconfigured(target, lambda config: config["combination"].update(semantics=9))
-        with pytest.raises(BadConfiguration, match=f"feed '{feed}': semantics 9 is not known"):
-            run()

@@ -1,12 +1,13 @@
 -- Commit one batch atomically: answers, reports, alarms, dead letters and the feed's new position.
 --
 -- KEYS  1 st     hash    position of the feed
---       2 in     stream  examples; neither read nor written by a combination
+--       2 in     stream  examples
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
 --       5 alarms stream  alarms
---       6 dlq    stream  entries that were rejected, or could not be joined
---       7 ..     string  parts of the snapshot that becomes the newest one  (if there is a new one)
+--       6 dlq    stream  entries that were rejected
+--       7 ids    hash    where the answer to each recent id of producers is; derived, so unchecked
+--       8 ..     string  parts of the snapshot that becomes the newest one  (if there is a new one)
 --         ..     string  parts of snapshots to delete                       (if there is a new one)
 --
 -- ARGV  1 epoch    of the writer
@@ -16,16 +17,17 @@
 --       5 digest   chained SHA-256, hex        /
 --       6 keep_out, 7 keep_met, 8 keep_alarms, 9 keep_dlq   approximate entries to keep; 0 keeps all
 --      10 from_out, 11 from_met, 12 from_alarms, 13 from_dlq   trim entries before this ID; "" none
---      14 reads    "1" if the feed answers the entries of `in`, "0" for a combination
---      15 trim     trim the input before this ID; "" trims nothing
---      16 parts    of the snapshot that becomes the newest one; 0 for none
---      17 f        further fields of st to set, such as snapshot pointers
---      18 m, 19 k, 20 a, 21 r   numbers of entries for out, met, alarms, dlq
+--      14 trim     trim the input before this ID; "" trims nothing
+--      15 parts    of the snapshot that becomes the newest one; 0 for none
+--      16 f        further fields of st to set, such as snapshot pointers
+--      17 m, 18 k, 19 a, 20 r   numbers of entries for out, met, alarms, dlq
+--      21 d        changes of ids
 --      then f times  name, value
 --           m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
 --           a times  id, payload
 --           r times  id, then names and values of four fields
+--           d times  id of a producer, value; "" removes the id
 --   m = 0 writes fields of st and nothing else (at a graceful stop).
 --
 -- Returns {code, detail ...}: OK, a refusal of streams.lua, or
@@ -37,14 +39,14 @@
 --   SNAPSHOT               a part of the new snapshot expired
 
 local GROUP = 'osvm'
-local parts, f = tonumber(A[16]), tonumber(A[17])
-local m, k, a, r = tonumber(A[18]), tonumber(A[19]), tonumber(A[20]), tonumber(A[21])
+local parts, f = tonumber(A[15]), tonumber(A[16])
+local m, k, a, r = tonumber(A[17]), tonumber(A[18]), tonumber(A[19]), tonumber(A[20])
 local first_field = 22
 local first_out = first_field + 2 * f
 local first_met = first_out + 2 * m
 local first_alarm = first_met + 2 * k
 local first_dlq = first_alarm + 2 * a
-local reads = m > 0 and A[14] == '1'
+local first_id = first_dlq + 9 * r
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
 
@@ -96,7 +98,7 @@ if refused then return refused end
 -- deletion in the middle. (No entry can be inserted between two others, and a recreated stream has
 -- other IDs.)
 local input
-if reads then
+if m > 0 then
   local held = pcall_('XRANGE', KEYS[2], '(' .. A[2], '+', 'COUNT', m)
   refused = failed(held, KEYS[2], 'stream')
   if refused then return refused end
@@ -117,7 +119,7 @@ end
 local counts, firsts = {m, k, a, r}, {first_out, first_met, first_alarm, first_dlq}
 refused = outputs_refused(m > 0 and 2 or 1, counts, firsts)
 if refused then return refused end
-for i = 7, 6 + parts do
+for i = 8, 7 + parts do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
 
@@ -132,7 +134,7 @@ end
 add_payloads(KEYS[4], k, first_met)
 add_payloads(KEYS[5], a, first_alarm)
 add_dead_letters(KEYS[6], r, first_dlq)
-for i = 7, 6 + parts do call('PERSIST', KEYS[i]) end
+for i = 8, 7 + parts do call('PERSIST', KEYS[i]) end
 local fields = {unpack(A, first_field, first_out - 1)}
 if input and input['entries-added'] then
   fields[#fields + 1], fields[#fields + 2] = 'added', counted(input, m)
@@ -140,10 +142,11 @@ end
 call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5], unpack(fields))
 
 -- The batch is committed. An error of the rest, housekeeping, must not look like a refusal.
-if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
+if m > 0 and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
   pcall_('XGROUP', 'CREATE', KEYS[2], GROUP, cursor)
 end
 for i = 1, 4 do trim(KEYS[2 + i], counts[i], A[5 + i], A[9 + i]) end
-for i = 7 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
-if A[15] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[15]) end
+set_ids(KEYS[7], first_id)
+for i = 8 + parts, #KEYS do pcall_('UNLINK', KEYS[i]) end
+if A[14] ~= '' then pcall_('XTRIM', KEYS[2], 'MINID', '=', A[14]) end
 return {'OK'}

@@ -1,9 +1,9 @@
--- Make a state, whose parts are already stored, the newest one for scorers.
+-- Make a state, whose parts are already stored, the newest one.
 --
 -- KEYS  1 st    hash    position of the feed
 --       2 pub   hash    which published state is the newest
 --       3 ..    string  the parts of the new state
---         ..    string  the parts of the previous state, which a scorer may be reading
+--         ..    string  the parts of the previous state, which a gateway may be reading
 --
 -- ARGV  1 epoch   of the writer
 --       2 cursor  of the state

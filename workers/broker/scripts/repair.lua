@@ -13,7 +13,8 @@
 --       3 lease    value of a dead holder; "" for none
 --       4 last     last generated ID of out
 --       5 cursor, 6 seq, 7 n, 8 digest   of st after the repair
---       9 m, 10 k, 11 a, 12 r   numbers of entries for out, met, alarms, dlq
+--       9 drops    "1" to forget the snapshots, so that a worker replays all input
+--      10 m, 11 k, 12 a, 13 r   numbers of entries for out, met, alarms, dlq
 --      then m times  id, payload
 --           k times  id, payload
 --           a times  id, payload
@@ -25,8 +26,8 @@
 -- The epoch is incremented, so that an earlier writer is refused.
 
 local GROUP = 'osvm'
-local m, k, a, r = tonumber(A[9]), tonumber(A[10]), tonumber(A[11]), tonumber(A[12])
-local firsts = {13, 13 + 2 * m, 13 + 2 * (m + k), 13 + 2 * (m + k + a)}
+local m, k, a, r = tonumber(A[10]), tonumber(A[11]), tonumber(A[12]), tonumber(A[13])
+local firsts = {14, 14 + 2 * m, 14 + 2 * (m + k), 14 + 2 * (m + k + a)}
 local counts = {m, k, a, r}
 
 -- 1. Is everything as it was when the answers were computed?
@@ -48,6 +49,7 @@ add_payloads(KEYS[4], k, firsts[2])
 add_payloads(KEYS[5], a, firsts[3])
 add_dead_letters(KEYS[6], r, firsts[4])
 call('HSET', KEYS[1], 'cursor', A[5], 'seq', A[6], 'n', A[7], 'digest', A[8])
+if A[9] == '1' then call('HSET', KEYS[1], 'snapshot', '', 'previous', '', 'marks', '') end
 call('HINCRBY', KEYS[1], 'epoch', 1)
 pcall_('XGROUP', 'SETID', KEYS[2], GROUP, A[5])
 return {'OK'}

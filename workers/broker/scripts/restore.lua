@@ -14,7 +14,7 @@
 --       then names and values of the fields of st
 --
 -- Returns {code, detail ...}: OK, or
---   EXISTS             there is a state that may not be replaced
+--   BEGUN              there is a state that may not be replaced
 --   AHEAD, key, id     an output stream has later entries than the backup
 --   TYPE, key, type    a key holds another type
 --   SNAPSHOT           a part of the snapshot is missing
@@ -24,7 +24,7 @@ local cursor, seq = A[1], tonumber(A[2])
 -- 1. Can everything be written? Nothing in Redis rolls back.
 local kind = type_of(KEYS[1])
 if kind ~= 'none' and kind ~= 'hash' then return {'TYPE', KEYS[1], kind} end
-if kind == 'hash' and A[3] ~= '1' then return {'EXISTS'} end
+if kind == 'hash' and A[3] ~= '1' then return {'BEGUN'} end
 for i = 2, 6 do
   kind = type_of(KEYS[i])
   if kind ~= 'none' and kind ~= 'stream' then return {'TYPE', KEYS[i], kind} end

@@ -88,3 +88,16 @@ local function trim(key, count, keep, from)
   if from ~= '' then pcall_('XTRIM', key, 'MINID', '~', from, 'LIMIT', 0) end
 end
 
+-- Set fields of the hash of ids: id, value, id, value, ... from argument `first` to the last one; an
+-- empty value removes the id. This follows the commit: errors must not look like a refusal.
+local function set_ids(key, first)
+  local at_once = 2000
+  for from = first, #A, at_once do
+    local set, gone = {}, {}
+    for i = from, math.min(from + at_once, #A + 1) - 1, 2 do
+      if A[i + 1] == '' then gone[#gone + 1] = A[i] else set[#set + 1], set[#set + 2] = A[i], A[i + 1] end
+    end
+    if #gone > 0 then pcall_('HDEL', key, unpack(gone)) end
+    if #set > 0 then pcall_('HSET', key, unpack(set)) end
+  end
+end

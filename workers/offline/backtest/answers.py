@@ -5,10 +5,10 @@ from typing import Any, TextIO
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import BadConfiguration
-from workers.message.compact import parse
+from workers.message.codes import parse
 from workers.offline.answer_table import write_table
-from workers.offline.backtest.configurations import Configuration
 from workers.offline.backtest.history import Entry
+from workers.offline.backtest.prequential import Configuration
 from workers.reading.true_labels import ANSWERED, is_right
 from workers.session.replay import Replay
 

@@ -4,46 +4,27 @@ The first configuration is the base, from which the others inherit.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
+from workers.config.files import read_toml
 from workers.config.setting_sources import parsed, refuse_unknown
 from workers.config.settings import Limits, WorkerSettings
 from workers.config.text_values import explain
 from workers.errors import BadConfiguration
+from workers.offline.backtest.prequential import Configuration
 
 BASE_NAME = "base"  # name of the first configuration without a file
-MAX_FILE_BYTES = 1 << 20  # largest file of configurations
 
 Sections = dict[str, dict[str, Any]]
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,23}", re.ASCII)
 _SEPARATOR = re.compile(r",(?=\s*\w+\s*=)")
 _FIELDS = (*PredictorConfig.model_fields, *Limits.model_fields)
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """The settings of one run; `changes` are the settings of its section and of the base."""
-
-    name: str
-    predictor: PredictorConfig
-    limits: Limits
-    changes: dict[str, Any]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All settings by group, as JSON values."""
-        return {
-            "predictor": self.predictor.model_dump(mode="json"),
-            "limits": self.limits.model_dump(mode="json"),
-        }
 
 
 def sections_of(path: Path | None, texts: Sequence[str] = (), *, has_base: bool = True) -> Sections:
@@ -105,20 +86,7 @@ def read_sections(path: Path) -> Sections:
 
     Raises BadConfiguration if it cannot be read, is not TOML, or has a key outside of sections.
     """
-    try:
-        with path.open("rb") as source:
-            data = source.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise BadConfiguration(
-                f"{path}: more than {MAX_FILE_BYTES:,} bytes; is it another file?"
-            )
-        found = tomllib.loads(data.decode())
-    except OSError as error:
-        raise BadConfiguration(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfiguration(f"{path}: not TOML: {error}") from None
-    except RecursionError:
-        raise BadConfiguration(f"{path}: not TOML that can be used: nested too deeply") from None
+    found = read_toml(path)
     if not found:
         raise BadConfiguration(f"{path}: no configuration; write [name] and its settings below")
     for name, section in found.items():

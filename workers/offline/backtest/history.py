@@ -1,38 +1,36 @@
-"""A history in a temporary file, and the kept input of a feed as a history.
+"""A history in a temporary file, and the kept input of a feed or a recording as a history.
 
-The source is read only once, because standard input cannot be read again and a feed may grow. In
-the file an entry is its number of parts, then the length and the bytes of each part; numbers have
-32 bits, little-endian. The first part is the ID, which may be empty; the others are the fields.
+The source is read only once, because standard input cannot be read again and a feed may grow. The
+file is a recording with input alone; a row of a table has no entry ID.
 """
 
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from workers.admin.erased_streams import erased_of
-from workers.admin.fork import unbroken_input
-from workers.broker.store import Store
+from online_svm.storage.recording import opened, transaction
+from workers.admin.erased_streams import Missing, erased_of
+from workers.broker.feed_reader import FeedReader
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
-from workers.feed.erased import Missing
 from workers.feed.position import parse_id
 from workers.feed.stored_settings import stored_settings
 from workers.reading.registry import NoSuchFeed
+from workers.recording.answers import INSERT_INPUT, SELECT_INPUT, framed, input_entry, input_row
+from workers.recording.fork import unbroken_input
+from workers.recording.reader import InvalidRecording, reporting
 
 Entry = tuple[bytes, list[bytes]]
 
 BATCH_ENTRIES = 256  # entries of a batch, as by default in a worker
 BATCH_BYTES = 1 << 26  # bytes after which a batch ends, likewise
 
-_NUMBER = struct.Struct("<I")
-
 _START = b"0-0"
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RecordedEntries:
     """A history in a file."""
 
     path: Path
@@ -40,54 +38,43 @@ class Recording:
     digest: str  # SHA-256 of the fields of the entries, in order, hexadecimal
 
 
-def record(entries: Iterable[Entry], path: Path) -> Recording:
+def record(entries: Iterable[Entry], path: Path) -> RecordedEntries:
     """Write entries (ID and ``[name, value, ...]``) to a new file.
 
     The digest does not depend on the IDs. Raises BadConfiguration if there are no entries, or no
     room for them.
     """
-    count, digest = 0, sha256()
-    source = iter(entries)
-    with path.open("xb") as target:
-        for entry_id, fields in source:
-            digest.update(_framed(fields))
-            try:
-                target.write(_framed((entry_id, *fields)))
-            except OSError as error:
-                raise BadConfiguration(
-                    f"{path}: cannot be written: {error.strerror or error}; set TMPDIR to a "
-                    "directory with room"
-                ) from None
+    digest, count = sha256(), 0
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        nonlocal count
+        for entry in entries:
+            digest.update(len(entry[1]).to_bytes(4, "little") + framed(entry[1]))
+            yield input_row(count, entry)
             count += 1
+
+    try:
+        with reporting(path), opened(path, "rw") as file, transaction(file):
+            file.executemany(INSERT_INPUT, rows())
+    except InvalidRecording as error:
+        raise BadConfiguration(f"{error}; set TMPDIR to a directory with room") from None
     if not count:
         raise BadConfiguration("the history has no entries; there is nothing to answer")
-    return Recording(path, count, digest.hexdigest())
+    return RecordedEntries(path, count, digest.hexdigest())
 
 
 def read(path: Path, count: int = BATCH_ENTRIES) -> Iterator[list[Entry]]:
     """Yield the entries in batches of at most `count`."""
-    with path.open("rb") as source:
-        batch: list[Entry] = []
-        begin = 0
-        while head := source.read(_NUMBER.size):
-            (parts,) = _NUMBER.unpack(head)
-            fields = []
-            for _ in range(parts):
-                (length,) = _NUMBER.unpack(source.read(_NUMBER.size))
-                fields.append(source.read(length))
-            batch.append((fields[0], fields[1:]))
-            if len(batch) == count or source.tell() - begin >= BATCH_BYTES:
+    with reporting(path), opened(path) as file:
+        batch, size = list[Entry](), 0
+        for row in file.execute(f"{SELECT_INPUT} ORDER BY seq"):
+            batch.append(input_entry(row))
+            size += sum(map(len, batch[-1][1]))
+            if len(batch) == count or size >= BATCH_BYTES:
                 yield batch
-                batch, begin = [], source.tell()
+                batch, size = [], 0
         if batch:
             yield batch
-
-
-def _framed(fields: Sequence[bytes]) -> bytes:
-    parts = [_NUMBER.pack(len(fields))]
-    for part in fields:
-        parts += [_NUMBER.pack(len(part)), part]
-    return b"".join(parts)
 
 
 class FeedHistory:
@@ -97,7 +84,7 @@ class FeedHistory:
     Raises NoSuchFeed if the feed has no input.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: FeedReader) -> None:
         self._store = store
         self._last = store.newest_id(store.keys.input)
         if self._last == _START:
@@ -111,15 +98,11 @@ class FeedHistory:
     def settings(self, given: WorkerSettings) -> WorkerSettings:
         """Return the given settings, with stored values of the feed for all others.
 
-        Raises BadConfiguration for a combination, or for settings that are no longer supported.
+        Raises BadConfiguration for settings that are no longer supported.
         """
         if self._state is None:
             return given
-        feed = self._store.keys.feed
-        stored = stored_settings(feed, self._state.pinned)
-        if stored is None:
-            raise BadConfiguration(f"feed {feed!r} is a combination: backtest its sources")
-        return given.over(*stored)
+        return given.over(*stored_settings(self._store.keys.feed, self._state.pinned))
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries; raise InputLost if a worker trimmed entries before they were read."""

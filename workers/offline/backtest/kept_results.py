@@ -1,13 +1,13 @@
 """Results of finished configurations in a directory, so that a backtest can be continued.
 
-A result is stored under a key: a digest of everything that determines it. They are in one file of
-JSON lines, which is replaced atomically.
+A result is stored under a key, a digest of everything that determines it: as the file KEY.json,
+which is written whole.
 """
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EACCES
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -18,16 +18,13 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 import online_svm
+from workers.config.files import read_regular
 from workers.errors import BadConfiguration
-from workers.offline.backtest.configurations import Configuration
-from workers.offline.backtest.history import Recording
+from workers.offline.backtest.history import RecordedEntries
+from workers.offline.backtest.prequential import Configuration
 from workers.offline.backtest.result import BacktestResult
 
-RESULTS_FILE = "backtest.jsonl"
-
-MAX_FILE_BYTES = 1 << 28  # largest file; a result takes some ten thousand bytes
-
-_LOCK = ".backtest.lock"
+MAX_FILE_BYTES = 1 << 24  # largest file; a result takes some ten thousand bytes
 
 _CODE = {".py", ".so", ".pyd"}  # suffixes of code files: modules, and the compiled kernels
 
@@ -37,7 +34,7 @@ def libraries() -> dict[str, str]:
     return {"numpy": version("numpy")}
 
 
-def key(configuration: Configuration, recording: Recording) -> str:
+def key(configuration: Configuration, recording: RecordedEntries) -> str:
     """Return the key of a result: a digest of settings, history, code and libraries."""
     parts = {
         "settings": configuration.settings,
@@ -59,12 +56,11 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-class _Line(BaseModel):
-    """One line of the file; name and settings are for people."""
+class _KeptResult(BaseModel):
+    """The content of a file; name and settings are for people."""
 
     model_config = ConfigDict(extra="forbid")
 
-    key: str
     name: str
     settings: dict[str, Any]
     result: BacktestResult
@@ -73,72 +69,46 @@ class _Line(BaseModel):
 class KeptResults:
     """The results in a directory, which is created; its parent must exist.
 
-    Raises BadConfiguration if the directory cannot be written, or a line of the file is no result.
+    Raises BadConfiguration if the directory cannot be written, or a file of it is no result.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         with self._reporting_errors():
             directory.mkdir(exist_ok=True)
-        with self._locked():
-            self._lines = self._read()
+            if not os.access(directory, os.W_OK):
+                raise PermissionError(EACCES, os.strerror(EACCES))
 
     def get(self, key: str) -> BacktestResult | None:
         """Return the result of a key; None if there is none."""
-        line = self._lines.get(key)
-        return None if line is None else line.result
-
-    def add(self, key: str, configuration: Configuration, result: BacktestResult) -> None:
-        """Add a result; the results that another process added meanwhile stay."""
-        with self._locked():
-            settings = configuration.settings
-            line = _Line(key=key, name=configuration.name, settings=settings, result=result)
-            self._lines = self._read() | {key: line}
-            with self._reporting_errors():
-                lines = (
-                    orjson.dumps(line.model_dump(mode="json")) for line in self._lines.values()
-                )
-                self._replace(b"".join(line + b"\n" for line in lines))
-
-    def _read(self) -> dict[str, _Line]:
-        path = self.directory / RESULTS_FILE
+        path = self._path(key)
         with self._reporting_errors():
             if not path.exists():
-                return {}
-            with path.open("rb") as source:
-                data = source.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
+                return None
+            data = read_regular(path, MAX_FILE_BYTES)
+        try:
+            return _KeptResult.model_validate_json(data[:MAX_FILE_BYTES]).result
+        except ValidationError:
             raise BadConfiguration(
-                f"{path}: more than {MAX_FILE_BYTES:,} bytes; choose another --out"
-            )
-        lines = {}
-        for number, text in enumerate(data.splitlines(), 1):
-            try:
-                line = _Line.model_validate_json(text)
-            except ValidationError:
-                raise BadConfiguration(
-                    f"{path}, line {number}: no result of this version; delete the line, or choose "
-                    "another --out"
-                ) from None
-            lines[line.key] = line
-        return lines
+                f"{path}: no result of this version; delete the file, or choose another --out"
+            ) from None
 
-    def _replace(self, data: bytes) -> None:
-        partial = self.directory / f".{RESULTS_FILE}.part"
-        with partial.open("wb") as target:
-            target.write(data)
-            target.flush()
-            os.fsync(target.fileno())
-        partial.replace(self.directory / RESULTS_FILE)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Lock the file against other processes within the block."""
+    def add(self, key: str, configuration: Configuration, result: BacktestResult) -> None:
+        """Add a result, whole or not at all."""
+        kept = _KeptResult(name=configuration.name, settings=configuration.settings, result=result)
+        partial = self.directory / f".{key}.{os.getpid()}.part"
         with self._reporting_errors():
-            lock = (self.directory / _LOCK).open("w")
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            try:
+                with partial.open("wb") as target:
+                    target.write(orjson.dumps(kept.model_dump(mode="json")))
+                    target.flush()
+                    os.fsync(target.fileno())
+                partial.replace(self._path(key))
+            finally:
+                partial.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self.directory / f"{key}.json"
 
     @contextmanager
     def _reporting_errors(self) -> Iterator[None]:

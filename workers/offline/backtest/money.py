@@ -46,12 +46,11 @@ class Saving:
 def money_of(answered: HistoryOutcome) -> MoneyResult | None:
     """Return the cost of the headline's decisions; None without costs."""
     matrix, headline = answered.costs, answered.methods.get(HEADLINE)
-    if matrix is None or headline is None or headline.intervals is None:
+    if matrix is None or headline is None:
         return None
     if None in answered.classes:
         return None
-    lower, upper = np.moveaxis(headline.intervals, -1, 0)
-    actions = matrix.decide(headline.probabilities, lower, upper).action
+    actions = matrix.decide(headline.probabilities).action
     costs, labels = matrix.costs[answered.truth], headline.probabilities.argmax(axis=1)
     rows = np.arange(len(actions))
     spent = costs[rows, actions]

@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -15,7 +17,7 @@ from online_svm.stream.labels import sorted_labels
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import SettledRows
 from online_svm.types import Floats, Ints
-from workers.offline.backtest.configurations import Configuration
+from workers.config.settings import Limits
 from workers.offline.backtest.history import Entry
 from workers.session.replay import Replay
 
@@ -23,6 +25,24 @@ HEADLINE = "probability"  # name of the primary probability of an answer
 VENN = "venn"  # name of the Venn predictor's point probability and interval
 
 Classes = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings of one run; `changes` are the settings of its section and of the base."""
+
+    name: str
+    predictor: PredictorConfig
+    limits: Limits
+    changes: dict[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings by group, as JSON values."""
+        return {
+            "predictor": self.predictor.model_dump(mode="json"),
+            "limits": self.limits.model_dump(mode="json"),
+        }
 
 
 @dataclass(frozen=True, slots=True)

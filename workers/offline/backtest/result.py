@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from online_svm.config import SCORE
 from online_svm.metrics.scores import (
@@ -11,9 +11,7 @@ from online_svm.metrics.scores import (
     EqualMassBins,
     accuracy,
     brier,
-    calibration_error_floor,
     clipped,
-    expected_calibration_error,
     interval_coverage,
     log_loss,
     macro_auc,
@@ -50,8 +48,6 @@ class Scores(_Kept):
     auc: float | None
     calibration_error: float
     squared_calibration_error: float
-    ece: float
-    ece_floor: float
     coverage: float | None
     coverage_of_perfect: float | None
     width: float | None
@@ -112,11 +108,11 @@ class BacktestResult(_Kept):
     microseconds: float  # processor time per entry: decode, answer, learn and refit
     loss: CumulativeLoss
     reliability: Reliability
-    # Of a given score as it came; without one absent from stored results
-    score_reliability: Reliability | None = Field(None, exclude_if=lambda value: value is None)
+    # Of a given score as it came; None without one
+    score_reliability: Reliability | None = None
     older_rows: OlderRowsResult | None = None  # None without a window, or with too few examples
-    # None without costs; then absent from stored results
-    money: MoneyResult | None = Field(None, exclude_if=lambda value: value is None)
+    # None without costs
+    money: MoneyResult | None = None
 
 
 def result_of(answered: HistoryOutcome) -> BacktestResult:
@@ -162,17 +158,14 @@ def scores(method: Published, classes: Classes, truth: Ints) -> Scores:
     predicted, happened, intervals = _event(method, classes, truth)
     squared = squared_calibration_error(predicted, happened)
     covered = None if intervals is None else interval_coverage(predicted, intervals, happened)
-    binary = np.column_stack((1.0 - predicted, predicted)), happened.astype(np.int64)
     return Scores(
         log_loss=log_loss(values, truth),
         clipped=clipped(values, truth),
-        brier=brier(*binary) if _are_two(classes) else brier(values, truth),
+        brier=brier(values, truth, sum(name is not None for name in classes)),
         accuracy=accuracy(values.argmax(axis=1), truth),
         auc=_auc(values, classes, truth),
         calibration_error=math.sqrt(max(0.0, squared)),
         squared_calibration_error=squared,
-        ece=expected_calibration_error(predicted, happened),
-        ece_floor=calibration_error_floor(predicted),
         coverage=covered and covered.coverage,
         coverage_of_perfect=covered and covered.of_perfect,
         width=covered and covered.width,

@@ -16,10 +16,9 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
 )
 
 from workers.errors import WorkerError
-from workers.offline.backtest.configurations import Configuration
-from workers.offline.backtest.history import Recording, read
+from workers.offline.backtest.history import RecordedEntries, read
 from workers.offline.backtest.kept_results import KeptResults, key
-from workers.offline.backtest.prequential import answer
+from workers.offline.backtest.prequential import Configuration, answer
 from workers.offline.backtest.result import BacktestResult, result_of
 from workers.python_process import spawning
 
@@ -30,7 +29,9 @@ Progress = Callable[[Sequence[int]], None]
 
 Finish = Callable[[int, BacktestResult], None]  # called with the index of a configuration
 
-Compute = Callable[[Sequence[Configuration], Sequence[int], Recording, Finish, Progress], None]
+Compute = Callable[
+    [Sequence[Configuration], Sequence[int], RecordedEntries, Finish, Progress], None
+]
 """Computes the configurations at some indices, and calls `Finish` with each result."""
 
 
@@ -57,7 +58,7 @@ class Finished:
 
 def run(
     configurations: Sequence[Configuration],
-    recording: Recording,
+    recording: RecordedEntries,
     kept: KeptResults | None = None,
     processes: int | None = None,
     progress: Progress = lambda _: None,
@@ -105,7 +106,7 @@ def run(
 def _compute(
     configurations: Sequence[Configuration],
     waiting: Sequence[int],
-    recording: Recording,
+    recording: RecordedEntries,
     processes: int,
     finish: Finish,
     progress: Progress,
@@ -156,7 +157,7 @@ def _end_with_parent() -> None:
 
 
 def _measure(
-    index: int, configuration: Configuration, recording: Recording
+    index: int, configuration: Configuration, recording: RecordedEntries
 ) -> BacktestResult | None:
     """Return the result of one configuration; None if it was cancelled."""
 

@@ -9,7 +9,7 @@ from workers.offline.backtest.money import best_by_money
 from workers.offline.backtest.prequential import HEADLINE
 from workers.offline.backtest.result import SURE_STANDARD_ERRORS, EntryCounts, Scores
 from workers.offline.backtest.run import Finished
-from workers.text import counted
+from workers.text import counted, share
 
 WIDTH = 80
 
@@ -124,8 +124,8 @@ def _older_rows(finished: Sequence[Finished]) -> Iterator[str]:
         return
     rows = "all rows" if found.is_all else f"the last {found.most:,} rows"
     losses = (
-        f"a logistic regression on {rows} loses {_short(found.older_loss)} an example, on the last "
-        f"{found.window:,} {_short(found.window_loss)} (by {abs(found.errors):.1f} standard errors)"
+        f"a logistic regression on {rows} loses {share(found.older_loss)} an example, on the last "
+        f"{found.window:,} {share(found.window_loss)} (by {abs(found.errors):.1f} standard errors)"
     )
     if found.helps:
         setting = "all:window=none" if found.is_all else f"long:window={found.most}"
@@ -133,10 +133,6 @@ def _older_rows(finished: Sequence[Finished]) -> Iterator[str]:
     else:
         yield from _wrapped(f"Older rows would not help: {losses}.")
     yield ""
-
-
-def _short(loss: float) -> str:
-    return f"{loss:.3f}".removeprefix("0")
 
 
 def _heading(finished: Finished) -> Iterator[str]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from online_svm.calibration.evidential.masses import (
     bayesian,
     belief_plausibility,
-    cautious_combine,
     combined_decision,
     dempster_combine,
     inverse_pignistic,
@@ -108,29 +107,6 @@ def weight_function(m):
     }
 
 
-@given(st.lists(mass(least_ignorance=0.01), min_size=1, max_size=4))
-def test_the_cautious_rule_combines_the_least_weights(masses):
-    weights = [weight_function(m) for m in masses]
-    least = {a: min(w[a] for w in weights) for a in FOCAL[:2]}
-    simple = [
-        [1 - least[FOCAL[0]], 0.0, least[FOCAL[0]]],
-        [0.0, 1 - least[FOCAL[1]], least[FOCAL[1]]],
-    ]
-    np.testing.assert_allclose(cautious_combine(masses), by_definition(simple), atol=1e-9)
-
-
-def test_certain_sources_are_cautiously_combined():
-    np.testing.assert_array_equal(cautious_combine([CERTAIN, VACUOUS]), CERTAIN)
-    np.testing.assert_allclose(dempster_combine([CERTAIN, VACUOUS]), CERTAIN, atol=1e-15)
-    np.testing.assert_array_equal(cautious_combine([CERTAIN, EXCLUDED]), VACUOUS)
-
-
-def test_the_cautious_rule_refuses_probabilities_by_name():
-    with pytest.raises(InvalidInput, match="inverse_pignistic"):
-        cautious_combine(bayesian([0.3, 0.6]))
-    assert np.isfinite(cautious_combine(inverse_pignistic([0.3, 0.6]))).all()
-
-
 @given(st.lists(mass(least_ignorance=0.001), min_size=1, max_size=4))
 def test_log_odds_are_those_of_the_combined_plausibilities(masses):
     combined = by_definition(masses)
@@ -160,7 +136,7 @@ def test_what_is_no_mass_is_refused_by_name(function, bad):
         function([bad])
 
 
-@pytest.mark.parametrize("rule", [dempster_combine, cautious_combine, combined_decision])
+@pytest.mark.parametrize("rule", [dempster_combine, combined_decision])
 @pytest.mark.parametrize("bad", [[0.2, 0.3, 0.5], np.zeros((0, 3))])
 def test_a_rule_takes_at_least_one_source(rule, bad):
     with pytest.raises(InvalidInput, match="masses: give at least one source"):

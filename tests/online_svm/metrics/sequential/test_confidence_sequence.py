@@ -172,7 +172,7 @@ def test_there_is_no_deviation_before_the_first_row():
 def test_a_state_part_of_the_wrong_shape_is_refused(name):
     state = DeviationSums(2).state()
     with pytest.raises(InvalidSnapshot, match=f"'{name}' has shape"):
-        DeviationSums.from_state(state | {name: np.zeros(7, state[name].dtype)}, 2)
+        DeviationSums(2).restore(state | {name: np.zeros(7, state[name].dtype)})
 
 
 def test_the_strongest_start_has_the_interval_farthest_from_zero():
@@ -202,7 +202,7 @@ def test_sums_are_independent_of_batches_and_restarts():
     whole.update(values, n)
     for begin, stop in ((0, 1), (1, 63), (63, 64), (64, 65), (65, 700), (700, 1000)):
         parts.update(values[begin:stop], n[begin:stop])
-        parts = DeviationSums.from_state(parts.state(), 2)
+        parts = DeviationSums(2).restore(parts.state())
     for name, array in whole.state().items():
         assert np.array_equal(array, parts.state()[name])
     assert whole.strongest(1) == parts.strongest(1)

@@ -105,7 +105,7 @@ def test_wealth_is_cut_before_it_overflows():
 def test_a_state_part_of_the_wrong_shape_is_refused(name):
     state = BetProcesses([0.02], [0.01]).state()
     with pytest.raises(InvalidSnapshot, match=f"'{name}' has shape"):
-        BetProcesses.from_state(state | {name: np.zeros(7, state[name].dtype)}, [0.02], [0.01])
+        BetProcesses([0.02], [0.01]).restore(state | {name: np.zeros(7, state[name].dtype)})
 
 
 def test_all_processes_give_up_their_evidence_and_go_on_to_their_next_levels():
@@ -163,15 +163,15 @@ def test_the_level_of_a_test_does_not_change_when_others_begin():
     second = tests.levels
     tests.add(Subject("class", "c"))
     assert (second[:1], tests.levels[:2]) == (first, second)
-    restored = Family.from_state(tests.state(), family(), Family)
+    restored = family().restore(tests.state())
     assert (restored.parts, restored.levels) == (tests.parts, tests.levels)
 
 
 @pytest.mark.parametrize("content", [b"[", b'[["class", "a"], ["class", "a"]]', b'[["dog", "a"]]'])
 def test_names_that_do_not_fit_are_refused(content):
-    state = {"parts": np.frombuffer(content, dtype=np.uint8)}
-    with pytest.raises(InvalidSnapshot):
-        Family.from_state(state, family(), Family)
+    state = family().state() | {"parts": np.frombuffer(content, dtype=np.uint8)}
+    with pytest.raises(InvalidSnapshot, match="Family"):
+        family().restore(state)
 
 
 def test_rejections_are_those_of_the_definition():

@@ -5,7 +5,6 @@ import pytest
 from rows_by_hand import rows_of, uniform
 
 from online_svm.config.groups import MonitorConfig
-from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.exchangeability import (
     MAX_CLASSES,
     N_RANKED,
@@ -145,21 +144,3 @@ def test_a_share_that_changes_is_named_with_its_class():
     first = monitor.update(rows_of(rng.normal(size=(5000, 2)), columns, classes))[0]
     assert (first.scope, first.name) == ("labels", "c")
     assert 3000 <= first.row < 3500
-
-
-def test_before_semantics_6_there_are_no_such_tests():
-    monitors = MonitorSet(MonitorConfig(), semantics=5)
-    assert not monitors.update(rows_like(*stream("rare", 0)))
-    assert "labels" not in {test["scope"] for test in monitors.report()["tests"]}
-    state = monitors.state()
-    assert not any("zones" in name for name in state)
-    MonitorSet.from_state(state, MonitorConfig(), semantics=5)
-    with pytest.raises(InvalidSnapshot):
-        MonitorSet.from_state(state, MonitorConfig())
-
-
-def rows_like(X, columns):
-    """Rows whose announced probabilities are nearly 0 and 1, as the labels."""
-    point = np.where(np.arange(2) == columns[:, None], 0.99, 0.01)
-    parts = (*[point] * 4, point[:, 1:] - 0.5, columns)
-    return ScoredRows(np.arange(len(X)), ("a", "b"), columns, *parts, model=1, X=X)

@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from online_svm.compiled.elementary import exps, log, logistics, logs
 from online_svm.errors import InvalidSnapshot
-from online_svm.refit.committee.boosting import NEW_BINS_EVERY, TreeMachine, TreeModel
-from online_svm.refit.committee.forest import BINS, DEPTH, LEAVES, NODES, bins_of, edges_of
+from online_svm.refit.committee.boosting import (
+    MEMBER,
+    NEW_BINS_EVERY,
+    Boosting,
+    Sample,
+    TreeMachine,
+    TreeModel,
+    grow_more,
+    grow_two,
+)
+from online_svm.refit.committee.forest import BINS, DEPTH, LEAVES, NODES, Forest, bins_of, edges_of
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -32,13 +41,14 @@ def rounded(values):
 class Plain:
     """Newton boosting by lists of rows: each node is a mask, gradient and curvature stand apart."""
 
-    def __init__(self, X, codes, penalties, seed, number):
+    def __init__(self, X, codes, penalties, seed, number, by=MEMBER, trees=None, weights=None):
         self.key = mixed(mixed((seed + GOLDEN) & MASK) + number & MASK)
         self.X, self.codes, classes = X, codes, len(penalties)
-        self.decisions, trees = (1, 60) if classes == 2 else (classes, 120)
+        self.by, self.uniform = by, weights is not None
+        self.decisions, usual = (1, 60) if classes == 2 else (classes, 120)
         counts = np.bincount(codes, minlength=classes)
         whole = sum(c * p for c, p in zip(counts.tolist(), penalties.tolist(), strict=True))
-        self.weights = penalties[codes] * (len(codes) / whole)
+        self.weights = penalties[codes] * (len(codes) / whole) if weights is None else weights
         self.unit = 2.0 ** max(0, math.ceil(math.log2(2.0**29 / len(codes))))
         self.edges = [self.edges_of(column) for column in X.T]
         self.bins = np.array(
@@ -48,7 +58,7 @@ class Plain:
         self.totals = np.zeros((len(codes), self.decisions), dtype=np.int64)
         self.base = self.frequencies(classes)
         self.totals += rounded(self.base / UNIT)
-        self.trees = [self.tree(t) for t in range(trees)]
+        self.trees = [self.tree(t) for t in range(trees or usual)]
 
     def edges_of(self, column):
         values = sorted(set(column.tolist()))
@@ -106,7 +116,8 @@ class Plain:
             held = rows[NODES + leaf]
             if not held:
                 continue
-            ratio = -0.15 * grads[held].sum(axis=0) / (curves[held].sum(axis=0) + self.unit)
+            bottom = curves[held].sum(axis=0) + self.by.ridge * self.unit
+            ratio = -self.by.shrinkage * grads[held].sum(axis=0) / bottom
             first = self.base if t == 0 else 0.0
             steps[leaf] = np.clip(rounded((first + ratio) / UNIT), -MOST, MOST)
             self.totals[held] += steps[leaf] - (rounded(self.base / UNIT) if t == 0 else 0)
@@ -118,20 +129,23 @@ class Plain:
     def best_cut(self, t, node, rows, g, h):
         def gain(part):
             total = float(g[part].sum())
-            return total * total / (float(h[part].sum()) + self.unit)
+            return total * total / (float(h[part].sum()) + self.by.ridge * self.unit)
 
         best = 0, BINS - 1
-        if h[rows].sum() < 2.0 * self.unit:
+        least = self.by.min_curvature * self.unit
+        if h[rows].sum() < 2.0 * least:
             return best
         most = gain(rows)
         # A node holds its rows in the order of the sample.
-        for trial in range(8):
+        for trial in range(self.by.cuts):
             z = self.drawn(t, node, trial)
             feature = (z >> 32) * len(self.bins) >> 32
             cut = int(self.bins[feature, rows[(z & 0xFFFFFFFF) * len(rows) >> 32]])
+            if self.uniform and trial % 2 and self.bins[feature].max():
+                cut = (z & 0xFFFFFFFF) * int(self.bins[feature].max()) >> 32
             left = [i for i in rows if self.bins[feature, i] <= cut]
             right = [i for i in rows if self.bins[feature, i] > cut]
-            if min(h[left].sum(), h[right].sum()) < self.unit:
+            if min(h[left].sum(), h[right].sum()) < least:
                 continue
             both = gain(left) + gain(right)
             if both > most:
@@ -193,6 +207,28 @@ def test_the_trees_are_those_of_the_method_written_out(n, d, penalties):
     np.testing.assert_array_equal(machine.model().scores(asked), [plain.score(x) for x in asked])
 
 
+@pytest.mark.parametrize(("n", "d", "classes"), [(150, 5, 2), (40, 1, 2), (110, 4, 4)])
+@pytest.mark.parametrize("by", [Boosting(0.08, 5.0, 1.0, 32), Boosting(0.3, 0.25, 0.1, 4)])
+def test_other_constants_weights_and_uniform_cuts_written_out(n, d, classes, by):
+    X, codes = sample(n, d, classes)
+    X[:, 0] = np.where(X[:, 0] > 1, X[:, 0], 0.0)  # mostly one value
+    weights = 0.5 ** (np.arange(n)[::-1] / 60.0)
+    weights /= weights.mean()
+    plain = Plain(X, codes, np.ones(classes), 3, 250, by, 7, weights)
+    bins = bins_of(X, edges_of(X))
+    forest = Forest(
+        np.zeros((7, NODES), dtype=np.int32),
+        np.zeros((7, NODES), dtype=np.uint8),
+        np.zeros((7, LEAVES, plain.decisions), dtype=np.int16),
+    )
+    grow = grow_two if classes == 2 else grow_more
+    grow(Sample.of(bins, codes, weights, uniform=True), by, 3, 250, forest)
+    for t, (cuts, steps) in enumerate(plain.trees):
+        assert forest.features[t].tolist() == [cuts[node][0] for node in range(NODES)]
+        assert forest.bins[t].tolist() == [cuts[node][1] for node in range(NODES)]
+        np.testing.assert_array_equal(forest.leaves[t], steps)
+
+
 @given(st.data())
 def test_bins_are_the_edges_below_a_value_and_none_is_beyond_all_cuts(data):
     values = st.floats(-1e300, 1e300) | st.integers(-2, 2).map(float)
@@ -224,13 +260,16 @@ def test_a_score_has_the_same_bits_in_any_batch_and_restored(classes):
     model = machine.model()
     one_by_one = np.concatenate([model.scores(X[i : i + 1]) for i in range(len(X))])
     np.testing.assert_array_equal(model.scores(X), one_by_one)
-    again = TreeModel.from_state(model.state(), 4)
+    again = TreeModel.from_state(model.state())
+    again.check_width(4)
     np.testing.assert_array_equal(again.scores(X), one_by_one)
     with pytest.raises(ValueError, match="features"):
-        TreeModel.from_state(model.state(), int(model.features.max()))
+        again.check_width(int(model.features.max()))
     machine.fits = NEW_BINS_EVERY - 1
-    TreeMachine.check(machine.state(), classes, 4, None)
-    restored = TreeMachine.from_state(machine.state(), classes, 3)
+    restored = TreeMachine(classes, 3).restore(machine.state())
+    restored.check_width(4)
+    with pytest.raises(ValueError, match="edges"):
+        restored.check_width(5)
     for number in (500, 750):
         before = machine.edges
         for other in (restored, machine):
@@ -245,7 +284,7 @@ def test_a_state_with_a_feature_that_no_row_has_is_refused():
     state = fitted(X, codes, np.ones(2)).state()
     state["features"][0, 0] = 4
     with pytest.raises(InvalidSnapshot, match="features"):
-        TreeMachine.check(state, 2, 4, None)
+        TreeMachine(2, 3).restore(state)
 
 
 def test_bins_are_made_anew_when_there_are_twice_as_many_rows():

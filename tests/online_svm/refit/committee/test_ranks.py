@@ -16,7 +16,7 @@ from online_svm.refit.committee.ranks import EDGES, MAX_ORDERS, MAX_RANK, Ranks
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.learner import Learner
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import pack, unpack
 from online_svm.stream.cells import cell
 
 
@@ -54,7 +54,7 @@ def test_ranks_are_those_of_the_shares_as_fractions(data):
         expected = ranks_in_python(values, codes, count, k)
         assert seen[:, 1 + order].tolist() == [expected[value] for value in values]
     assert seen.shape[1] == ranks.width == 2 + order
-    again = Ranks.from_state(ranks._asdict(), 1 + count)
+    again = Ranks.from_state(ranks.state())
     np.testing.assert_array_equal(again.features(X), seen)
 
 
@@ -105,18 +105,23 @@ def test_a_machine_of_categories_goes_on_from_its_state(classes):
     X, codes, categories = sample(200, classes)
     machine = TreeMachine(classes, 3, categories)
     machine.fit(X, codes, np.ones(classes), 250)
-    TreeMachine.check(machine.state(), classes, 28, categories)
-    restored = TreeMachine.from_state(machine.state(), classes, 3, categories)
+    restored = TreeMachine(classes, 3, categories).restore(machine.state())
+    restored.check_width(28)
     expected = machine.model().scores(X)
     np.testing.assert_array_equal(restored.model().scores(X), expected)
-    stored = TreeModel.from_state(machine.model().state(), 28)
+    stored = TreeModel.from_state(machine.model().state())
     np.testing.assert_array_equal(stored.scores(X), expected)
     for other in (restored, machine):
         other.fit(X[20:], codes[20:], np.ones(classes), 500)
     np.testing.assert_array_equal(restored.model().scores(X), machine.model().scores(X))
     for not_its_own in (None, np.roll(categories, 1), categories * 0, categories[::-1].copy()):
-        with pytest.raises(ValueError, match="fit"):
-            TreeMachine.check(machine.state(), classes, 28, not_its_own)
+        with pytest.raises(InvalidSnapshot, match="fit"):
+            TreeMachine(classes, 3, not_its_own).restore(machine.state())
+    for width in (27, 29):
+        with pytest.raises(ValueError, match="places"):
+            restored.check_width(width)
+        with pytest.raises(ValueError, match="places"):
+            stored.check_width(width)
 
 
 DAMAGED = {
@@ -135,19 +140,16 @@ def test_ranks_that_contradict_themselves_are_refused(name):
         "places": np.array([0, 1, 1, 4], dtype=np.int32), "limits": np.zeros(4),
         "ranks": np.array([[0] * 3, [-1] * 3, [1] * 3, [0] * 3], dtype=np.int16),
     }  # fmt: skip
-    assert Ranks.from_state(state, 4).width == 5
+    assert Ranks.from_state(state).width == 5
     for value in DAMAGED[name]:
         changed = np.resize(value, (4, 1) if name == "ranks" else 4).astype(state[name].dtype)
         shaped = np.broadcast_to(changed, state[name].shape).copy()
         with pytest.raises(ValueError, match=r"does not fit|out of range"):
-            Ranks.from_state(state | {name: shaped}, 4)
-    for n_features in (3, 5):
-        with pytest.raises(ValueError, match="places"):
-            Ranks.from_state(state, n_features)
+            Ranks.from_state(state | {name: shaped})
     partly = state["ranks"].copy()
     partly[1, 1] = 0
     with pytest.raises(ValueError, match="ranks"):
-        Ranks.from_state(state | {"ranks": partly}, 4)
+        Ranks.from_state(state | {"ranks": partly})
 
 
 def cells(n):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pandas import DataFrame
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -9,14 +10,12 @@ from sklearn.svm import SVC
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
-from scripts.bench.kept import StreamCell
+from scripts.bench.kept import Cell
 from scripts.bench.quality import methods
 from scripts.bench.quality.methods import PEERS, ours
-from scripts.bench.quality.run import MethodRun, figures, measure, of_means, of_rivals, run
+from scripts.bench.quality.run import means_of_draws, measure, of_means, of_rivals, run
 from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, stream
 from workers.errors import BadConfiguration
-from workers.offline.backtest.prequential import HEADLINE, Published
-from workers.offline.backtest.result import scores
 from workers.push.datasets import DataNotFound
 
 RIVER = "river AMF"
@@ -88,13 +87,11 @@ def test_ours_is_what_the_predictor_answers_one_by_one(examples):
     found = ours(X, codes, 2)
     for i, answer in enumerate(answers):
         is_scored = answer.status == "ok"  # answers while warming are not
-        expected = {HEADLINE: answer.probabilities} | (answer.maps or {}) if is_scored else {}
         label = int(answer.label or 0)
         interval = [answer.lower, answer.upper] if is_scored else [0.0, 1.0]
-        for name in (HEADLINE, *predictor.config.published):
-            said = found[name].probabilities[i].tolist()
-            assert said == list(expected.get(name) or (0.5, 0.5))
-        assert found[HEADLINE].intervals[i, label].tolist() == interval
+        expected = list(answer.probabilities) if is_scored else [0.5, 0.5]
+        assert found.probabilities[i].tolist() == expected
+        assert found.intervals[i, label].tolist() == interval
 
 
 def test_a_rolling_model_is_fitted_on_the_last_window_and_answers_the_next(monkeypatch, examples):
@@ -144,53 +141,51 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
         return np.where(np.arange(len(X))[:, None] < 250, [1.0, 0.0], [0.5, 0.5])
 
     monkeypatch.setitem(PEERS, "known", method)
-    found = measure(StreamCell("phishing", 0, "known", examples=400))
+    (found,) = measure(Cell(stream="phishing", method="known", examples=400))
     assert seen == [260, 400]
-    assert found.examples == 400
-    assert found.rows["known"].log_loss == pytest.approx(np.log(2.0))
+    assert found["examples"] == 400
+    assert found["log_loss"] == pytest.approx(np.log(2.0))
 
 
 def test_processes_find_what_one_finds_and_what_cannot_run_here_is_named(tmp_path, capsys):
     def lines(jobs):
         kept = {"jobs": jobs, "results": tmp_path / str(jobs), "data_dir": tmp_path}
         found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, **kept)
-        rows = [result.values for result in found if "row" in result.values]
-        assert capsys.readouterr().err.count("not measured: elec2") == 2
+        rows, _ = [result.rows for result in found]
+        told = capsys.readouterr().err.splitlines()
+        assert sum("stream elec2" in line and "not run: " in line for line in told) == 2
         return [{name: v for name, v in row.items() if "microseconds" not in name} for row in rows]
 
     one = lines(1)
-    assert [row["row"] for row in one] == [RIVER, "rolling LR"]
-    assert str(lines(2)) == str(one), "coverage is not a number without intervals"
+    assert [row["method"] for row in one] == [RIVER, "rolling LR"]
+    assert lines(2) == one
 
 
 def table_of(losses):
-    """Return figures of which only the log losses matter: of each stream, row and shuffle."""
-    one = scores(Published(np.full((2, 2), 0.5)), ("0", "1"), np.array([0, 1]))
-    found = {}
-    for stream_name, rows in losses.items():
-        for row, shuffles in rows.items():
-            for draw, loss in enumerate(shuffles):
-                scored = {row: one.model_copy(update={"log_loss": loss})}
-                found[StreamCell(stream_name, draw, row)] = MethodRun(1250, 0.1, scored)
-    return figures(found)
+    """Return figures of which only the log losses matter: of each stream, method and shuffle."""
+    cells = [
+        Cell(stream=name, method=method, draw=draw).key
+        | {"examples": 1250, "log_loss": loss, "squared_calibration_error": 0.0}
+        for name, methods in losses.items()
+        for method, shuffles in methods.items()
+        for draw, loss in enumerate(shuffles)
+    ]
+    return means_of_draws(DataFrame(cells))
 
 
 def test_means_are_over_the_streams_that_all_rows_of_them_have():
     whole = table_of(
         {"phishing": {"headline": [0.2, 0.4], RIVER: [0.1]}, "bananas": {"headline": [0.5]}}
     )
-    assert whole.loc[("phishing", "headline"), "log_loss_error"] == pytest.approx(0.1)
-    assert np.isnan(whole.loc[("bananas", "headline"), "log_loss_error"])
     result = of_means(whole, "two classes")
-    (mean,) = result.values["rows"]
-    assert (mean["row"], result.values["streams"]) == ("headline", 2)
-    assert (mean["log_loss"], mean["log_loss_error"]) == pytest.approx((0.4, 0.05))
-    assert "0.4000 ± 0.0500" in str(result)
+    (mean,) = result.rows
+    assert (mean["method"], mean["log_loss"]) == ("headline", pytest.approx(0.4))
+    assert result.title == "two classes: means over 2 streams"
 
 
 def test_the_headline_is_held_against_the_best_peer_of_each_stream():
     losses = {
-        "phishing": {"headline": 0.2, "headline: venn": 0.1, "river AMF": 0.3, "river ARF": 0.4},
+        "phishing": {"headline": 0.2, "river AMF": 0.3, "river ARF": 0.4},
         "car": {"headline": 0.5, "rolling LR": 0.49},
         "ionosphere": {"headline": 0.202, "rolling LR": 0.2},
         "sea": {"headline": 0.2},  # no peer
@@ -198,9 +193,8 @@ def test_the_headline_is_held_against_the_best_peer_of_each_stream():
     whole = table_of({name: {row: [loss] for row, loss in rows.items()}
                       for name, rows in losses.items()})  # fmt: skip
     (result,) = of_rivals(whole, "all")
-    beside = {one["stream"]: one for one in result.values["beside"]}
-    assert {name: one["row"] for name, one in beside.items()} == {
+    assert {one["stream"]: one["method"] for one in result.rows} == {
         "phishing": "river AMF", "car": "rolling LR", "ionosphere": "rolling LR",
     }  # fmt: skip
-    assert [name for name, one in beside.items() if not one["near"]] == ["car"]
-    assert result.values["near"] == 2
+    assert [one["stream"] for one in result.rows if not one["near"]] == ["car"]
+    assert "on 2 of 3 streams" in result.title

@@ -1,4 +1,4 @@
-"""`bench river`: its streams, its figures beside river's own, and the page of stored figures."""
+"""`--set river`: its streams, its figures beside river's own, and the page of stored figures."""
 
 import json
 import math
@@ -11,36 +11,30 @@ from river import metrics, naive_bayes
 from river.datasets import synth
 
 from scripts import make_river_page
-from scripts.bench.kept import StreamCell
+from scripts.bench.kept import Cell
 from scripts.bench.quality.river_models import LOGISTIC
-from scripts.bench.quality.river_track import (
-    GENERATED,
-    ClippedLogLoss,
-    measure,
-    run,
-    stream,
-    validated,
-)
+from scripts.bench.quality.river_track import ClippedLogLoss, measure, run, validated
+from scripts.bench.quality.streams import RIVER, pairs
 from scripts.generated_page import Picture
 
 
 @pytest.mark.parametrize(("method", "published"), [(LOGISTIC, 0.8872), ("river ALMA", 0.8256)])
 def test_models_without_chance_reach_their_published_accuracy(method, published):
-    (reached,) = measure(StreamCell("Phishing", 0, method, 1250))
-    assert reached.metrics["Accuracy"] == published
+    (reached,) = measure(Cell(stream="Phishing", method=method, examples=1250))
+    assert reached["accuracy"] == published
 
 
 def test_each_answer_is_scored_before_its_label_is_learned():
-    pairs, model = stream("LED_a", 200), naive_bayes.GaussianNB()
-    losses, kappa = [], metrics.CohenKappa()
-    for x, y in pairs:
+    examples, model = pairs("LED_a", 200), naive_bayes.GaussianNB()
+    losses, accuracy = [], metrics.Accuracy()
+    for x, y in examples:
         if answer := model.predict_proba_one(x):
             losses.append(-math.log(max(answer.get(y, 0.0) / sum(answer.values()), 1e-6)))
-            kappa.update(y, model.predict_one(x))
+            accuracy.update(y, model.predict_one(x))
         model.learn_one(x, y)
-    (reached,) = validated(naive_bayes.GaussianNB(), pairs, 10)
-    assert reached.metrics["ClippedLogLoss"] == pytest.approx(sum(losses) / len(losses))
-    assert reached.metrics["CohenKappa"] == kappa.get()
+    (reached,) = validated(naive_bayes.GaussianNB(), examples, 10)
+    assert reached["log_loss"] == pytest.approx(sum(losses) / len(losses))
+    assert reached["accuracy"] == accuracy.get()
 
 
 def test_a_label_that_the_answer_leaves_out_costs_the_most():
@@ -49,13 +43,13 @@ def test_a_label_that_the_answer_leaves_out_costs_the_most():
     assert metric.get() == pytest.approx(-math.log(1e-6))
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", [name for name in RIVER if RIVER[name].order == "drawn"])
 def test_a_generated_stream_is_the_same_each_time(name):
-    assert stream(name, 60) == stream(name, 60)
+    assert pairs(name, 60) == pairs(name, 60)
 
 
 def test_the_laws_of_an_abrupt_stream_take_a_quarter_each():
-    found = stream("AGR_a", 40)
+    found = pairs("AGR_a", 40)
     for part in range(4):
         alone = list(islice(synth.Agrawal(part, seed=part, perturbation=0.05), 10))
         assert found[10 * part : 10 * part + 10] == alone
@@ -67,9 +61,9 @@ def test_a_small_run_prints_figures_and_names_what_does_not_run(tmp_path, capsys
     options = {"rows": rows, "examples": 120}
     found = list(run("AGR_g,LED_g", **options, results=tmp_path / "kept"))
     told = capsys.readouterr().err
-    assert "LED_g, river ALMA: not run: for two classes only" in told
-    assert "AGR_g, capymoa ARF: not run: needs Java" in told
-    plain = {(one.values["stream"], one.values["method"]): one.plain() for one in found}
+    assert "stream LED_g, method river ALMA, draw 0, examples 120: not run: for two classes" in told
+    assert "stream AGR_g, method capymoa ARF, draw 0, examples 120: not run: needs Java" in told
+    plain = {(one["stream"], one["method"]): one for one in found[0].rows}
     assert len(plain) == 7
     for (_, method), values in plain.items():
         assert values["examples"] == 120
@@ -77,21 +71,20 @@ def test_a_small_run_prints_figures_and_names_what_does_not_run(tmp_path, capsys
         assert json.loads(json.dumps(values)) == values
     assert plain["LED_g", LOGISTIC]["cost"] == 1.0
     assert plain["AGR_g", "online-svm"]["cost"] > 1.0
-    again = [one.values for one in run("AGR_g,LED_g", **options, results=tmp_path / "kept")]
-    assert again == [one.values for one in found]
+    assert [*run("AGR_g,LED_g", **options, results=tmp_path / "kept")] == found
 
 
 def test_slow_models_get_the_first_examples_of_a_recorded_stream(tmp_path):
     rows = f"river Voting;{LOGISTIC}"
-    found = run("ImageSegments", rows, heavy_examples=50, results=tmp_path / "kept")
-    assert [one.values["examples"] for one in found] == [50, 2310]
+    found, *_ = run("ImageSegments", rows, heavy_examples=50, results=tmp_path / "kept")
+    assert [one["examples"] for one in found.rows] == [50, 2310]
 
 
 def test_the_page_has_the_stored_figures(tmp_path):
     assert make_river_page.main(["--check"]) == 0
     lines = [*map(json.loads, make_river_page.STORED.read_text().splitlines())]
     ours = [one for one in lines if (one["stream"], one["method"]) == ("Phishing", "online-svm")]
-    ours[-1]["measured"][-1]["metrics"]["Accuracy"] = 0.1234
+    ours[-1]["measured"][-1]["accuracy"] = 0.1234
     other = tmp_path / "other.jsonl"
     other.write_text("\n".join(map(json.dumps, lines)))
     for shown in (make_river_page.render, make_river_page.tables):
@@ -102,9 +95,9 @@ def test_the_page_has_the_stored_figures(tmp_path):
 def test_the_picture_has_a_dot_for_each_model_of_a_stream():
     found = make_river_page.read()
     others, ours = make_river_page.draw(found).axes[0].lines
-    assert len(ours.get_xdata()) == len(found)
-    declared = sum(make_river_page.OURS_DECLARED in one for one in found.values())
-    assert len(others.get_xdata()) == sum(map(len, found.values())) - len(found) - declared
+    is_ours = found.method == make_river_page.OURS
+    assert len(ours.get_xdata()) == is_ours.sum()
+    assert len(others.get_xdata()) == (~is_ours).sum()
 
 
 def test_a_picture_of_other_figures_is_not_current(tmp_path):

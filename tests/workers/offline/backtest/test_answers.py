@@ -2,15 +2,14 @@
 
 import csv
 import io
-import json
 
 import pytest
-from archived_feed import answering, entry, push, stream
+from recorded_feed import answering, entry, push, stream
 
-from online_svm.rejections import reason_of
 from workers.config.settings import WorkerSettings
 from workers.dashboard.past_export import read_export
 from workers.errors import BadConfiguration
+from workers.message.codes import parse
 from workers.offline.backtest.answers import COLUMNS, write_answers
 from workers.offline.backtest.configurations import configurations
 from workers.offline.backtest.history import FeedHistory, read, record
@@ -37,10 +36,8 @@ def test_under_the_settings_of_its_feed_the_answers_are_those_of_the_feed(answer
     assert write_answers(base, read(recording.path, 7), table) == 80
     rows = list(csv.DictReader(io.StringIO(table.getvalue())))
     for i, (row, (at, (_, data))) in enumerate(zip(rows, stream(answered, "out"), strict=True)):
-        message = json.loads(data)
+        message = parse(data)
         assert row["entry"] == at.decode()
-        if "about" in message:
-            message["reason"] = reason_of(message["about"])
         for name in COLUMNS[1:11]:
             value = message.get(name)
             assert row[name] == ("" if value is None else str(value)), name

@@ -53,7 +53,7 @@ BAD = {
     "[a]\nbatch = 2\n": "configuration a: unknown setting 'batch'",
     "[a]\nredis = 'redis://h'\n": "configuration a: unknown setting 'redis'",
     "[a]\nC = nan\n": "configuration a: setting C: must be a finite number",
-    "[a]\nrefit_lag = 20\n[b]\nrefit_every = 10\n": "configuration b: refit_lag",
+    "[a]\nmaturity = 'arrival'\n": "configuration a: maturity",
     "[a]\nmax_features = 0\n": "configuration a: setting max_features",
     "['a b']\n": "configuration 'a b': a name has",
     "[" + "a" * 25 + "]\n": "a name has 1 to 24",

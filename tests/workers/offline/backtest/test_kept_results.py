@@ -10,8 +10,8 @@ from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
 from workers.offline.backtest import kept_results
 from workers.offline.backtest.configurations import configurations
-from workers.offline.backtest.history import Recording
-from workers.offline.backtest.kept_results import RESULTS_FILE, KeptResults, key
+from workers.offline.backtest.history import RecordedEntries
+from workers.offline.backtest.kept_results import KeptResults, key
 from workers.offline.backtest.prequential import HEADLINE, HistoryOutcome, Published
 from workers.offline.backtest.result import result_of
 
@@ -45,18 +45,22 @@ def test_a_writing_that_is_cut_off_leaves_what_was_kept(tmp_path, monkeypatch):
     found = KeptResults(tmp_path)
     assert found.get("1") == result()
     assert found.get("2") is None
+    assert [path.name for path in tmp_path.iterdir()] == ["1.json"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"key":"a"}', "\x00"])
-def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path, monkeypatch, text):
-    KeptResults(tmp_path).add("1", ONE, result())
-    with (tmp_path / RESULTS_FILE).open("a") as file:
-        file.write(text + "\n")
-    with pytest.raises(BadConfiguration, match=r"jsonl, line 2: no result .* delete the line"):
-        KeptResults(tmp_path)
+@pytest.mark.parametrize("text", ["{", "[]", '{"name":"a"}', "\x00"], ids=range(4))
+def test_a_file_that_is_no_result_is_named(tmp_path, text):
+    (tmp_path / "1.json").write_text(text)
+    with pytest.raises(BadConfiguration, match=r"1\.json: no result .* delete the file"):
+        KeptResults(tmp_path).get("1")
+
+
+def test_of_a_large_file_no_more_is_read_than_a_result_takes(tmp_path, monkeypatch):
+    kept = KeptResults(tmp_path)
+    kept.add("1", ONE, result())
     monkeypatch.setattr(kept_results, "MAX_FILE_BYTES", 100)
-    with pytest.raises(BadConfiguration, match="more than 100 bytes"):
-        KeptResults(tmp_path)
+    with pytest.raises(BadConfiguration, match="no result of this version"):
+        kept.get("1")
 
 
 @pytest.mark.parametrize("place", ["file", "none/below"])
@@ -67,11 +71,11 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path, place):
 
 
 def test_the_key_changes_with_settings_history_and_code_alone(tmp_path, monkeypatch):
-    history, other = Recording(tmp_path, 3, "aa"), Recording(tmp_path / "b", 3, "bb")
+    history, other = RecordedEntries(tmp_path, 3, "aa"), RecordedEntries(tmp_path / "b", 3, "bb")
     (renamed,) = configurations(WorkerSettings(), {"renamed": {}})
     (limited,) = configurations(WorkerSettings(), {"one": {"dedupe_window": 5}})
     before = key(ONE, history)
-    assert before == key(renamed, Recording(tmp_path / "c", 3, "aa"))
+    assert before == key(renamed, RecordedEntries(tmp_path / "c", 3, "aa"))
     keys = {before, key(TWO, history), key(limited, history), key(ONE, other)}
     monkeypatch.setattr(kept_results, "code_digest", lambda: "of another build")
     assert len({*keys, key(ONE, history)}) == 5
@@ -93,12 +97,12 @@ from pathlib import Path
 from workers.config.settings import WorkerSettings
 from workers.offline.backtest.configurations import configurations
 from workers.offline.backtest.kept_results import key
-from workers.offline.backtest.history import Recording
+from workers.offline.backtest.history import RecordedEntries
 (one,) = configurations(WorkerSettings(), {"one": {}})
-print(key(one, Recording(Path(), 3, "aa")))
+print(key(one, RecordedEntries(Path(), 3, "aa")))
 """
 
 
 def test_the_key_is_the_same_in_another_process(tmp_path):
     done = subprocess.run([sys.executable, "-c", KEY], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == key(ONE, Recording(tmp_path, 3, "aa"))
+    assert done.stdout.strip() == key(ONE, RecordedEntries(tmp_path, 3, "aa"))

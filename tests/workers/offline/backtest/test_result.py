@@ -10,6 +10,10 @@ from workers.offline.backtest.prequential import HEADLINE, HistoryOutcome, Publi
 from workers.offline.backtest.result import CURVE_POINTS, BacktestResult, result_of, scores
 
 
+def root(square):
+    return max(0.0, square) ** 0.5
+
+
 def said(n, classes, seed=0):
     rng = np.random.default_rng(seed)
     values = rng.dirichlet(np.ones(len(classes)), n)
@@ -26,7 +30,7 @@ def test_two_classes_are_scored_by_the_second():
     assert found.log_loss == pytest.approx(log_loss(codes, method.probabilities))
     assert found.brier == pytest.approx(np.mean((p - codes) ** 2))
     assert found.auc == pytest.approx(roc_auc_score(codes, p))
-    assert found.squared_calibration_error == squared_calibration_error(p, codes)
+    assert found.calibration_error == root(squared_calibration_error(p, codes))
     assert found.coverage == interval_coverage(p, method.intervals[:, 1], codes).coverage
     assert found.width == pytest.approx(np.mean(high - low))
     # A slot for labels that were not seen changes no figure.
@@ -41,7 +45,7 @@ def test_more_classes_are_calibrated_by_the_most_probable_one():
     found = scores(method, classes, codes)
     chosen = method.probabilities.argmax(axis=1)
     p = method.probabilities.max(axis=1)
-    assert found.squared_calibration_error == squared_calibration_error(p, chosen == codes)
+    assert found.calibration_error == root(squared_calibration_error(p, chosen == codes))
     assert found.accuracy == np.mean(chosen == codes)
     truth = np.eye(4)[codes]
     assert found.brier == pytest.approx(((method.probabilities - truth) ** 2).sum(axis=1).mean())
@@ -80,7 +84,7 @@ def test_a_given_score_has_a_reliability_of_its_own():
     alone = result_of(HistoryOutcome(("no", "yes"), codes, np.arange(300), {HEADLINE: given}))
     assert found.score_reliability == alone.reliability != found.reliability
     assert BacktestResult.model_validate_json(found.model_dump_json()) == found
-    assert "score_reliability" not in alone.model_dump()
+    assert alone.score_reliability is None
 
 
 @pytest.mark.parametrize("n", [0, 1])

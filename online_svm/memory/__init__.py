@@ -1,0 +1,1 @@
+"""Experts that learn from all rows: two boosted forests, and stacks of them and a present model."""

@@ -1,0 +1,186 @@
+"""The forests of the memory: constants, what a fit needs, and the fitted model.
+
+The long trees learn all kept rows alike. The mid trees weight a row by its age, so that they follow
+a stream that changes. Both see a category as its rank by the share of a class, as the committee's
+trees do (`refit.committee.ranks`).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from online_svm.compiled.elementary import exps, logistics
+from online_svm.compiled.ordered_sums import sum_rows
+from online_svm.refit.committee.boosting import Boosting, Sample, grow_more, grow_two
+from online_svm.refit.committee.forest import (
+    BINS,
+    LEAF_UNIT,
+    LEAVES,
+    NODES,
+    Forest,
+    Shorts,
+    Words,
+    add_leaves,
+)
+from online_svm.refit.committee.ranks import MAX_RANK, orders_of, ranked
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import (
+    StateSchema,
+    StoredRecord,
+    bytes_of,
+    floats,
+    ints,
+    shorts,
+    words,
+)
+from online_svm.types import Bools, Bytes, Floats, Ints
+
+N_CODES = 256  # codes of a category fit into a byte
+
+
+class ForestKind(NamedTuple):
+    """The constants of one of the memory's forests."""
+
+    name: str
+    trees_of_two: int
+    trees_of_more: int
+    boosting: Boosting
+    half_life: float | None = None  # rows after which a weight is halved; None: equal weights
+
+    def weights(self, n: int) -> Floats:
+        """Return the weights of the newest n rows, the newest last, with mean 1."""
+        if self.half_life is None:
+            return np.ones(n)
+        ages: Floats = np.arange(1.0 - n, 1.0) * (LN2 / self.half_life)
+        weights = exps(ages)
+        return np.asarray(weights * (n / sum_rows(weights[:, None])[0]))
+
+    def size(self, n: int) -> int:
+        """Return how many of n rows, the newest, weigh at least a twentieth of the newest."""
+        if self.half_life is None:
+            return n
+        return min(n, 1 + int(self.half_life * HALVINGS))
+
+
+HALVINGS = 4.32  # log2(20)
+LN2 = 0.6931471805599453
+
+LONG = ForestKind("long", 200, 400, Boosting(0.08, 5.0, 1.0, 32))
+MID = ForestKind("mid", 100, 200, Boosting(0.1, 5.0, 1.0, 16), half_life=5000.0)
+
+
+class FitTask(NamedTuple):
+    """The input of a fit: the newest rows as bins, in order."""
+
+    kind: ForestKind
+    bins: Bytes  # shape (n, width); the code in a column of categories
+    edges: Floats  # shape (width, BINS - 1)
+    are_categories: Bools  # shape (width,)
+    codes: Ints  # shape (n,); class of each row
+    n_classes: int
+    seed: int
+    number: int  # rows that were learned in all; each number draws other cuts
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTrees(StoredRecord):
+    """A fitted forest; a row's probabilities do not depend on the other rows."""
+
+    _stored = StateSchema(
+        words("features", f"trees {NODES}"), floats("cuts", f"trees {NODES}"),
+        shorts("leaves", f"trees {LEAVES} S"), ints("sources", "d"),
+        shorts("ranks", f"d {N_CODES}"), bytes_of("are_ranks", "d"),
+    )  # fmt: skip
+
+    features: Words  # shape (trees, NODES)
+    cuts: Floats  # shape (trees, NODES)
+    leaves: Shorts  # shape (trees, LEAVES, S)
+    sources: Ints  # shape (n_features,); column of each feature of the trees
+    ranks: Shorts  # shape (n_features, N_CODES); rank of each code; 0 for a number
+    are_ranks: Bytes  # shape (n_features,); 1 for a category
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; two have one decision function."""
+        return max(2, int(self.leaves.shape[2]))
+
+    def _on_restored(self) -> None:
+        require(self.features.size and self.features.max() < len(self.sources), "features")
+
+    def check(self, are_categories: Bools, n_classes: int) -> None:
+        """Raise ValueError unless these are trees of such columns and classes."""
+        require(self.n_classes == n_classes, "leaves")
+        require(self.sources.max() < len(are_categories), "sources")
+        require(np.array_equal(self.are_ranks > 0, are_categories[self.sources]), "ranks")
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Return the probabilities of encoded rows, shape (m, n_classes).
+
+        `X`, shape (m, width): columns that were added after the fit are ignored.
+        """
+        totals = np.zeros((len(X), self.leaves.shape[2]), dtype=np.int64)
+        add_leaves(self.features, self.cuts, self.leaves, self._features_of(X), totals)
+        if self.n_classes == 2:
+            p = logistics(np.asarray(totals[:, 0] * LEAF_UNIT, dtype=np.float64))
+            return np.stack([1.0 - p, p], axis=1)
+        terms = exps((totals - totals.max(axis=1, keepdims=True)) * LEAF_UNIT)
+        sums = np.zeros(len(X))
+        for k in range(self.n_classes):  # in this order, so that a row has the same bits anywhere
+            sums += terms[:, k]
+        return np.asarray(terms / sums[:, None])
+
+    def _features_of(self, X: Floats) -> Floats:
+        features = X[:, self.sources]
+        for f in np.flatnonzero(self.are_ranks).tolist():
+            features[:, f] = self.ranks[f, features[:, f].astype(np.int64)]
+        return np.ascontiguousarray(features)
+
+
+def fit(task: FitTask) -> MemoryTrees:
+    """Return the forest of a task; a pure function, for any process."""
+    n, orders = len(task.codes), orders_of(task.n_classes)
+    often = np.argsort(-np.bincount(task.codes, minlength=task.n_classes), kind="stable")
+    classes = often[:orders].tolist() if task.n_classes > 2 else [1]
+    # 1. Features of the trees: a column of numbers, or the ranks of a category in each order.
+    sources, ranks, bins = list[int](), list[Shorts](), list[Bytes]()
+    edges = list[Floats]()
+    for c, is_category in enumerate(task.are_categories.tolist()):
+        column = np.ascontiguousarray(task.bins[:, c])
+        for k in classes if is_category else [-1]:
+            own = _ranks_of(column, task.codes == k) if is_category else np.zeros(N_CODES, np.int16)
+            sources.append(c)
+            ranks.append(own)
+            bins.append((own + MAX_RANK).astype(np.uint8)[column] if is_category else column)
+            edges.append(_RANK_EDGES if is_category else task.edges[c])
+    # 2. The forest.
+    decisions = 1 if task.n_classes == 2 else task.n_classes
+    trees = task.kind.trees_of_two if decisions == 1 else task.kind.trees_of_more
+    forest = Forest(
+        np.zeros((trees, NODES), dtype=np.int32),
+        np.zeros((trees, NODES), dtype=np.uint8),
+        np.zeros((trees, LEAVES, decisions), dtype=np.int16),
+    )
+    sample = Sample.of(np.array(bins), task.codes, task.kind.weights(n), uniform=True)
+    grow = grow_two if decisions == 1 else grow_more
+    grow(sample, task.kind.boosting, task.seed, task.number, forest)
+    # 3. Bins become values: later rows may have other edges.
+    no_cut = np.full((len(edges), 1), np.finfo(np.float64).max)
+    cuts = np.concatenate([np.array(edges), no_cut], axis=1)[forest.features, forest.bins]
+    at = np.array(sources, dtype=np.int64)
+    are_ranks = task.are_categories[at].astype(np.uint8)
+    return MemoryTrees(forest.features, cuts, forest.leaves, at, np.array(ranks), are_ranks)
+
+
+_RANK_EDGES = np.append(np.arange(BINS - 2) + 0.5 - MAX_RANK, np.finfo(np.float64).max)
+
+
+def _ranks_of(column: Bytes, positive: Bools) -> Shorts:
+    """Return the rank of each code by the share of a class; 0 for a code that no row has."""
+    counts = np.bincount(column, minlength=N_CODES)
+    hits = np.bincount(column[positive], minlength=N_CODES)
+    share = float(positive.sum()) / max(len(column), 1)
+    found = np.zeros(N_CODES, dtype=np.int16)
+    held = np.flatnonzero(counts)
+    found[held] = ranked((hits[held] + share) / (counts[held] + 1.0), share)
+    return found

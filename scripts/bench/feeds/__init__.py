@@ -1,1 +1,0 @@
-"""Many feeds in one process: memory, processor time, latency, starts."""

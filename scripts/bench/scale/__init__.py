@@ -1,0 +1,1 @@
+"""Long runs and many feeds."""

@@ -1,0 +1,1 @@
+"""The library beside scikit-learn's SVC: probabilities, and the solver."""

@@ -1,0 +1,1 @@
+"""A worker: its rate, its latency, its processor time, and the gateway before it."""

@@ -1,0 +1,195 @@
+"""The memory of `fit`: what it learns, how it is averaged, and that it is saved."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from online_svm import OnlineClassifier
+from online_svm.errors import InvalidConfig, InvalidSnapshot
+from online_svm.memory.forests import Forests, RowKinds
+from online_svm.memory.stack import MemoryStack
+from online_svm.predictor.fitted_memory import FittedMemory, held_out
+from online_svm.storage.saved_model import SavedModel
+from online_svm.storage.state import pack, unpack
+from online_svm.stream.labels import ClassView
+
+QUICK = {"window": 120, "refit_every": 60}
+
+
+def rings(n=1_200, seed=0):
+    """Return rows whose class depends on two of three numbers, and rarely on chance."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    noise = rng.random(n) < 0.05
+    return X, np.where((np.sin(4 * X[:, 0]) + X[:, 1] > 0.3) ^ noise, "in", "out")
+
+
+def table(n=600):
+    """Return named columns of each kind, with gaps, and three classes."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, n)
+    frame = pd.DataFrame({"v": rng.normal(size=n) + y, "unit": rng.choice(["kg", "lb", "t"], n)})
+    frame["at"] = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(
+        rng.integers(0, 999, n), "h"
+    )
+    frame["good"], frame["note"] = y == rng.integers(0, 3, n), "ein Satz mit mehreren Wörtern darin"
+    frame.loc[rng.random(n) < 0.2, ["v", "unit"]] = None
+    return frame, y
+
+
+def log_loss(model, X, y):
+    p = model.predict_proba(X)
+    return -np.log(p[np.arange(len(y)), np.searchsorted(model.classes_, y)]).mean()
+
+
+def test_trees_of_all_rows_are_better_than_a_window_of_them():
+    X, y = rings(4_000)
+    models = (OnlineClassifier(**QUICK, memory=memory) for memory in (0, 600, 100_000))
+    losses = [log_loss(model.fit(X[:3_000], y[:3_000]), X[3_000:], y[3_000:]) for model in models]
+    assert losses[0] > losses[1] + 0.02 > losses[2] + 0.04
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_answer_is_the_average_of_experts_that_were_fitted_apart(n_classes):
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(700, 2))
+    columns = np.digitize(X[:, 0] + 0.5 * rng.normal(size=700), [0.0, 1.0][: n_classes - 1])
+    present = 0.4 * np.eye(n_classes)[columns] + 0.6 / n_classes
+    present = np.where((rng.random(700) < 0.7)[:, None], present, 1.0 / n_classes)
+    view, kinds = ClassView([*"abc"[:n_classes]], declared=True), RowKinds(is_named=False)
+    memory = FittedMemory(view, 0.9, kinds)
+    memory.fit(X, columns, present, seed=3)
+
+    before, after = Forests(kinds), Forests(kinds)
+    before.fit(X[:560], columns[:560], n_classes, 3)
+    after.fit(X, columns, n_classes, 3)
+    stack, weights = MemoryStack(3, n_classes, 5_000), np.array([0.5, *[0.5 / 3] * 3])
+    first = weights.copy()
+    for i in range(560, 700):
+        three = [p[None] for p in (present[i], *(p[0] for p in before.probabilities(X[i : i + 1])))]
+        experts = np.concatenate([*three, stack.answer(three)])
+        weights = weights * np.maximum(experts[:, columns[i]], 1e-6)
+        weights = 0.999 * weights / weights.sum() + 0.001 * first
+        stack.learn(three, columns[i : i + 1])
+    np.testing.assert_allclose(memory.weights, weights, rtol=1e-6)
+    three = [present[:50], *after.probabilities(X[:50])]
+    expected = np.einsum("e,emk->mk", weights, np.array([*three, stack.answer(three)]))
+    point, lower, upper = memory.answer(X[:50], present[:50])
+    np.testing.assert_allclose(point, expected, atol=1e-5)
+    assert (lower <= point).all()
+    assert (point <= upper).all()
+
+
+def test_answers_do_not_depend_on_how_rows_are_cut():
+    X, y = rings()
+    whole, parts = (OnlineClassifier(**QUICK).fit(X[:500], y[:500]) for _ in range(2))
+    answered = whole.progressive_proba(X[500:900], y[500:900])
+    found = [parts.progressive_proba(X[i : i + 1], y[i : i + 1]) for i in range(500, 520)]
+    found += [parts.progressive_proba(X[i : i + 95], y[i : i + 95]) for i in range(520, 900, 95)]
+    assert answered.tolist() == np.concatenate(found).tolist()
+    assert whole.predict_proba(X).tolist() == parts.predict_proba(X).tolist()
+    one_by_one = [whole.predict_interval(X[i : i + 1]) for i in range(900, 930)]
+    assert whole.predict_interval(X[900:930]).tolist() == np.concatenate(one_by_one).tolist()
+
+
+def test_when_the_stream_changes_its_weight_goes_to_the_model():
+    X, y = rings(1_800)
+    model = OnlineClassifier(**QUICK).fit(X[:1_000], y[:1_000])
+    trees = model._memory.weights[1:].sum()
+    swapped = np.where(y == "in", "out", "in")
+    model.partial_fit(X[1_000:1_700], swapped[1_000:1_700])
+    assert trees > 0.6
+    assert model._memory.weights[1:3].sum() < 0.01
+    assert model.score(X[1_700:], swapped[1_700:]) > 0.6
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_saved_memory_goes_on_as_the_original(tmp_path, named):
+    X, y = table() if named else rings(600)
+    model = OnlineClassifier(**QUICK, memory=400).fit(X[:500], y[:500])
+    model.save(tmp_path / "model")
+    copy = OnlineClassifier.load(tmp_path / "model")
+    assert copy.get_params() == model.get_params()
+    assert copy.predict_interval(X).tolist() == model.predict_interval(X).tolist()
+    on = [one.progressive_proba(X[500:], y[500:]).tolist() for one in (model, copy)]
+    assert on[0] == on[1]
+    assert copy.predict_proba(X).tolist() == model.predict_proba(X).tolist()
+
+
+def test_a_damaged_memory_is_refused(tmp_path):
+    X, y = table()
+    path = tmp_path / "model"
+    OnlineClassifier(**QUICK).fit(X, y).save(path)
+    saved = SavedModel.read(path)
+    arrays = unpack(saved.memory).arrays
+    sources, leaves = arrays["forests.long.sources"], arrays["forests.mid.leaves"]
+    for change in (
+        {"forests.long.sources": sources + 1},
+        {"forests.mid.leaves": leaves[:, :, :1].copy()},
+        {"forests.mid.leaves": leaves[1:].copy()},
+        {"forests.long.are_ranks": 1 - arrays["forests.long.are_ranks"]},
+        {"forests.long.features": arrays["forests.long.features"] + len(sources)},
+        {"forests.encoder.places": arrays["forests.encoder.places"] + 9},
+        {"stack.n": arrays["stack.n"] + 1},
+        {"average.logs": arrays["average.logs"][1:].copy()},
+        {"intervals.since": arrays["intervals.since"] + 99},
+    ):
+        assert set(change) <= set(arrays)
+        saved._replace(memory=pack({}, arrays | change)).write(path)
+        with pytest.raises(InvalidSnapshot):
+            OnlineClassifier.load(path)
+    for damaged in (saved.memory[:-1], b"nonsense"):
+        saved._replace(memory=damaged).write(path)
+        with pytest.raises(InvalidSnapshot):
+            OnlineClassifier.load(path)
+
+
+def test_without_memory_fit_learns_as_partial_fit_does():
+    X, y = rings(400)
+    for alone in ({"memory": 0}, {"committee": "single"}, {"interval_level": None}):
+        fitted = OnlineClassifier(**QUICK, **alone, order="given").fit(X, y)
+        in_parts = OnlineClassifier(**QUICK, **alone).partial_fit(X[:100], y[:100])
+        in_parts.partial_fit(X[100:], y[100:])
+        assert fitted.predict_proba(X).tolist() == in_parts.predict_proba(X).tolist()
+
+
+@pytest.mark.parametrize("memory", [-1, 0.5, None, "all"])
+def test_a_memory_that_is_no_number_of_rows_is_refused(memory):
+    X, y = rings(200)
+    with pytest.raises(InvalidConfig, match=r"^memory: .* is no number of rows; 0 is for none$"):
+        OnlineClassifier(**QUICK, memory=memory).fit(X, y)
+
+
+def test_few_rows_and_a_class_that_only_old_rows_have_are_learned():
+    X, y = rings(103)
+    y[3] = "rare"
+    for n in (20, 99, 100, 103):
+        model = OnlineClassifier(**QUICK, order="given").fit(X[:n], y[:n])
+        assert (model._memory is None) == (n < 100)
+        p = model.predict_proba(X)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert (p > 0.0).all()
+    assert [held_out(n) for n in (100, 24_999, 25_000, 10**6)] == [20, 4_999, 5_000, 5_000]
+
+
+def test_values_of_any_kind_are_answered_as_gaps_if_they_are_new():
+    frame, y = table()
+    model = OnlineClassifier(**QUICK).fit(frame, y)
+    strange = frame[:5].assign(
+        unit=["oz", None, "kg", "stone", "lb"], v=[None, 1e300, 0.0, -1.0, 2.0]
+    )
+    p = model.predict_proba(strange)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert model.score(frame, y) > 0.5
+
+
+def test_contributions_are_those_of_the_probabilities_with_memory():
+    X, y = rings(600)
+    model = OnlineClassifier(**QUICK).fit(X, y)
+    row = X[:1]
+    p = model.predict_proba(row)[0]
+    for found in model.contributions(row)[0]:
+        changed = row.copy()
+        changed[0, found.feature] = found.typical
+        effect = (p - model.predict_proba(changed)[0])[p.argmax()]
+        assert found.effect == pytest.approx(effect, abs=1e-12)

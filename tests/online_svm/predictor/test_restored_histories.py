@@ -1,0 +1,90 @@
+"""Every state that a predictor reaches can be read back, whatever classes its rows had."""
+
+import json
+
+import numpy as np
+import pytest
+from class_histories import ALONE, LABELS, ROWS, parts, rows_of
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from predictor_answers import restored
+
+from online_svm import OnlineClassifier
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.protocol import ProtocolConfig
+from workers.config.settings import Limits
+from workers.feed.position import START
+from workers.session.answer import process
+
+SCHEDULE = {"window": 80, "refit_every": 20, "metrics_every": 50}
+CONFIGS = {
+    "committee": {},
+    "discovered": {"classes": None},
+    "single": {"committee": "single", "class_weight": "balanced"},
+    "oldest": {"split": "oldest", "refit_lag": 0},
+    "no window": {"window": None, "refit_every": 100},
+    "distance that varies": {"refit_every": None},
+    "drift": {"window": 200, "on_drift": "refit", "alarm_level": 0.5},
+    "reset": {"window": None, "refit_every": 100, "on_drift": "reset", "alarm_level": 0.5},
+    "maps": {"maps": ("isotonic", "venn-abers", "evidential-logistic", "implied", "mixed")},
+    "late": {"horizon": 60},
+    "late, by arrival": {"horizon": 60, "maturity": "arrival", "label_budget": 0.5},
+    "promise": {"horizon": 60, "promise": {"error": 0.05}},
+    "probabilities": {"scores": "probability"},
+    "margins alone": {"scores": "margin", "score_use": "alone"},
+}
+
+
+def entries_of(config, X, labels):
+    """Return entries; with a horizon a label comes forty rows late, and one in seven never."""
+    found = []
+    for i, (x, label) in enumerate(zip(X, labels, strict=True)):
+        entry = {"x": json.dumps(x.tolist())}
+        if config.scores is not None:
+            shares = np.exp(x[0]) / (np.exp(x[0]) + np.arange(1.0, config.n_scores + 1))
+            score = (shares / shares.sum()).tolist() if config.n_scores > 1 else shares[0]
+            entry |= {"score": json.dumps(score), "score_version": f"v{i // 300}"}
+        found.append(entry | ({"id": str(i)} if config.takes_delayed_labels else {"y": label}))
+        if config.takes_delayed_labels and i >= 40 and i % 7:
+            found.append({"for": str(i - 40), "y": labels[i - 40]})
+    fields = [[part.encode() for pair in entry.items() for part in pair] for entry in found]
+    return [(b"%d-0" % (i + 1), each) for i, each in enumerate(fields)]
+
+
+def followed(config, entries, restarts):
+    """Return the digest of what entries are answered, and the snapshot after each 200."""
+    predictor, position, snapshots = OnlinePredictor(config), START, []
+    for begin in range(0, len(entries), 100):
+        part = entries[begin : begin + 100]
+        outcome = process(predictor, Limits(), position, part)
+        assert not outcome.dlq
+        position = outcome.after
+        if begin % ROWS:
+            snapshots.append(predictor.snapshot())
+            predictor = restored(predictor) if restarts else predictor
+    return position.digest, snapshots
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@settings(max_examples=1)
+@example(n_classes=2, history=ALONE, seed=0)
+@given(
+    st.shared(st.integers(2, 3), key="n"), st.shared(st.integers(2, 3), key="n").flatmap(parts),
+    st.integers(0, 99),
+)  # fmt: skip
+def test_a_snapshot_at_each_200_rows_is_read_back(name, n_classes, history, seed):
+    X, labels = rows_of(history, seed)
+    given = {"classes": LABELS[:n_classes]} | SCHEDULE | CONFIGS[name]
+    entries = entries_of(ProtocolConfig(**given), X, labels)
+    moving, straight = (followed(ProtocolConfig(**given), entries, r) for r in (True, False))
+    assert moving == straight
+
+
+@pytest.mark.parametrize("features", [2, 20])
+def test_an_estimator_outlives_a_class_that_stays_away(features):
+    X = np.random.default_rng(0).normal(size=(1200, features))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    y[200:] = "a"
+    model = OnlineClassifier(window=80, refit_every=20)
+    found = [model.progressive_proba(X[i : i + 100], y[i : i + 100]) for i in range(0, 1200, 100)]
+    assert np.isfinite(np.concatenate(found)).all()
