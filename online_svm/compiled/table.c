@@ -28,7 +28,7 @@
     DO(metrics_windowed_validity)                                                                                      \
     DO(metrics_window_ring)                                                                                            \
     DO(predictor_joint_prediction)                                                                                     \
-    DO(predictor_recent_stacks)                                                                                      \
+    DO(predictor_recent_stacks)                                                                                        \
     DO(predictor_ensemble)                                                                                             \
     DO(predictor_expert_average)                                                                                       \
     DO(predictor_label_history)                                                                                        \

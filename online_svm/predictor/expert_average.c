@@ -155,7 +155,7 @@ static void answer(Rows rows, Weights of, const int64_t *groups, int64_t *credit
 
 static void call_answer(const Slot *a, Slot *r) {
     Rows rows = {a[0].cube, a[1].cube, a[2].cube, a[3].int_vector, a[4].int_vector.at, a[5].vector.at, a[6].matrix.at};
-    Weights of = {a[7].matrix,        a[8].matrix,     a[9].vector.at, a[10].vector.at,
+    Weights of = {a[7].matrix,         a[8].matrix,     a[9].vector.at, a[10].vector.at,
                   a[11].int_vector.at, a[12].vector.at, a[13].vector.at};
     Scratch scratch = {a[17].matrix.at, a[18].vector.at, a[19].matrix.at};
     r[0].integer = a[15].integer;
