@@ -1,22 +1,24 @@
 """The site, built by `make docs`: Sphinx with MyST, which reads the Markdown pages as they are.
 
 Why Sphinx: it fails on a dead link or anchor (`--fail-on-warning`), its search needs no server, and
-it takes the Python reference from the docstrings. Material for MkDocs ended its maintenance in
-November 2026, and its successor Zensical has no stable release yet.
+it builds from Markdown as it is. Material for MkDocs ended its maintenance in November 2026, and
+its successor Zensical has no stable release yet.
+
+Beside each page stands its Markdown, and `llms.txt` lists them for programs that read.
 
 The source folder is the root of the repository, so that links between README.md, docs/ and deploy/
 are the same here and in the repository.
 """
 
-import re
 import shutil
-import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path.insert(0, str(ROOT))
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+ADDRESS = _PROJECT["urls"]["Documentation"].rstrip("/")
 
 NAVIGATION = {
     "Start here": ["tutorial", "concepts", "choosing-settings", "operate"],
@@ -33,13 +35,10 @@ NAVIGATION["More"] = sorted(
 )
 """Headings of the navigation, and the pages below each, by their paths from docs/."""
 
-INHERITED = "set_fit_request, set_partial_fit_request, set_predict_proba_request, set_score_request"
-"""Methods that scikit-learn makes, whose docstrings refer to its own pages."""
-
 project = "online-svm"
 author = "the online-svm authors"
 copyright = "2026, the online-svm authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser"]
 root_doc = "README"
 source_suffix = {".md": "markdown"}
 include_patterns = ["*.md", "docs/*.md", "docs/*/*.md", "deploy/*.md", "deploy/*/*.md"]
@@ -47,7 +46,9 @@ exclude_patterns = [".*", "build", "tests", "online_svm", "workers", "scripts"]
 html_theme = "furo"
 html_title = "online-svm"
 html_favicon = "_static/icon.svg"
+html_baseurl = f"{ADDRESS}/"
 html_static_path = ["_static"]
+html_extra_path = ["../CITATION.cff"]  # README links to it
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
@@ -55,10 +56,6 @@ html_theme_options = {"navigation_with_keys": True}
 highlight_language = "none"
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
-napoleon_google_docstring = False
-napoleon_use_rtype = False
-napoleon_use_ivar = True
-autodoc_typehints = "none"  # the docstrings have types, with shapes
 # Anchors of headings are those of the repository's own view.
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
@@ -72,20 +69,6 @@ def _append_navigation(_app: Any, docname: str, source: list[str]) -> None:
             for heading, pages in NAVIGATION.items()
             if pages
         )
-    if docname == "docs/python":
-        source[0] += f"\n```{{eval-rst}}\n{_directives()}```\n"
-
-
-def _directives() -> str:
-    import online_svm
-
-    names = ((name, getattr(online_svm, name)) for name in sorted(online_svm.__all__))
-    return "".join(
-        f".. auto{'class' if isinstance(member, type) else 'function'}:: online_svm.{name}\n"
-        + f"   :members:\n   :exclude-members: {INHERITED}\n" * isinstance(member, type)
-        for name, member in names
-        if callable(member)
-    )
 
 
 def _entries(pages: list[str]) -> str:
@@ -93,24 +76,33 @@ def _entries(pages: list[str]) -> str:
     return "\n".join(f"/docs/{page}".replace("/docs/../", "/") for page in there)
 
 
-def _escape(_app: Any, _what: str, _name: str, _it: Any, _options: Any, lines: list[str]) -> None:
-    """Leave `a_` and `|w|` in sentences as they are: in reStructuredText they are references."""
-    lines[:] = [
-        line
-        if ">>>" in line
-        else re.sub(r"(?<!\\)(\w)_(?![\w`])", r"\1\\_", line).replace("|", "\\|")
-        for line in lines
-    ]
-
-
-def _write_index(app: Any, error: Exception | None) -> None:
-    """Let the folder of the site open at its first page."""
+def _write_files(app: Any, error: Exception | None) -> None:
+    """Write the first page as the folder's index, the Markdown of each page, and llms.txt."""
     if error is None:
-        shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
+        built = Path(app.outdir)
+        shutil.copy(built / f"{root_doc}.html", built / "index.html")
+        pages = {name: Path(app.env.doc2path(name)) for name in sorted(app.env.found_docs)}
+        for name, source in pages.items():
+            shutil.copy(source, built / f"{name}.md")
+        (built / "llms.txt").write_text(_listed(pages), "utf-8")
+
+
+def _listed(pages: dict[str, Path]) -> str:
+    """Return the list of pages in the form of llmstxt.org: the title and the address of each."""
+    parts = [f"# {project}\n\n> {_PROJECT['description']}.\n\n{_line(root_doc, pages)}"]
+    for heading, names in NAVIGATION.items():
+        paths = [entry.removeprefix("/") for entry in _entries(names).splitlines()]
+        if paths:
+            parts.append(f"## {heading}\n\n{''.join(_line(path, pages) for path in paths)}")
+    return "\n".join(parts)
+
+
+def _line(name: str, pages: dict[str, Path]) -> str:
+    title = pages[name].read_text("utf-8").partition("\n")[0].removeprefix("# ")
+    return f"- [{title}]({ADDRESS}/{name}.md)\n"
 
 
 def setup(app: Any) -> None:
     """Register the hooks above."""
-    app.connect("autodoc-process-docstring", _escape, priority=600)  # after napoleon
     app.connect("source-read", _append_navigation)
-    app.connect("build-finished", _write_index)
+    app.connect("build-finished", _write_files)

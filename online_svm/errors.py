@@ -38,7 +38,17 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class OnlineSVMError(Exception):
-    """Base class of every error the library raises on purpose."""
+    """Base class of every error the library raises on purpose.
+
+    Examples
+    --------
+    >>> from online_svm import OnlineCalibrator
+    >>> try:
+    ...     OnlineCalibrator().fit([0.2, 0.9], ["no", "no"])
+    ... except OnlineSVMError as error:
+    ...     print(type(error).__name__, isinstance(error, ValueError))
+    InvalidInput True
+    """
 
 
 class InvalidConfig(OnlineSVMError, ValueError):

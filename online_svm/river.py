@@ -231,6 +231,14 @@ def calibrate(model: base.Classifier, **parameters: Any) -> CalibratedModel:
     """Return a river classifier with the calibrated probabilities of another one.
 
     `parameters` are those of `CalibratedModel`.
+
+    Examples
+    --------
+    >>> from river import linear_model
+    >>> model = calibrate(linear_model.LogisticRegression(), window=500)
+    >>> model.learn_one({"amount": 39.5}, False)
+    >>> sorted(model.predict_interval_one({"amount": 12.0}))
+    [False, True]
     """
     return CalibratedModel(model, **parameters)
 

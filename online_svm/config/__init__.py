@@ -133,6 +133,9 @@ class PredictorFields(
 class PredictorConfig(PredictorFields):
     """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
 
+    docs/settings.md describes each under "Predictor". Raises `pydantic.ValidationError`, which
+    names the setting, if a value or a combination cannot work.
+
     Examples
     --------
     >>> PredictorConfig(classes=["ham", "spam"]).window

@@ -149,9 +149,45 @@ _OPTIONAL = ("action", "expected_cost", "label_probability", "label_draw")
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The answer to one example: one row of a `PredictionBlock`.
+    """The answer to one example: one row of a `PredictionBlock`, whose docstring has more.
 
-    Before a class is known, `label` and `probability` are None, `lower` is 0 and `upper` is 1.
+    Attributes
+    ----------
+    status : {"ok", "warming"}
+        "warming" until a model exists: what machines state is then None or empty.
+    n : int
+        Examples learned before.
+    label : str or None
+        The most probable class; None for the slot of unseen labels, or before a class is known.
+    probability, lower, upper : float
+        Of `label`, from 0 to 1. Before a class is known they are None, 0 and 1.
+    classes, probabilities, intervals : tuple of length K
+        The sorted classes, of which a last None is the slot of unseen labels, with their
+        probabilities, which sum to 1, and pairs (lower, upper).
+    venn : tuple of pairs, length K
+        Lower and upper probability of each class by the Venn predictor.
+    maps, map_intervals : dict
+        The same by each published map.
+    guarantee : {"exact", "approximate", "none"}
+        Whether the validity theorem holds for the Venn predictor's distribution.
+    about : dict or None
+        Why the guarantee is not exact; `reason` is the sentence.
+    method, interval_level
+        Method of probability and interval, and the nominal coverage of the interval.
+    action, expected_cost, label_wanted, label_probability
+        By `costs`, `promise` and `label_budget`; else None.
+    scores, svm_label
+        Decision values of the machine, and its own class.
+    category, category_size, imputed, model, calibration, taxonomy
+        As in `PredictionBlock`.
+
+    Examples
+    --------
+    >>> from online_svm import Example, OnlinePredictor, PredictorConfig
+    >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"]))
+    >>> found = predictor.step(Example([0.0]))
+    >>> found.status, found.classes, found.probabilities
+    ('warming', ('no', 'yes'), (0.5, 0.5))
     """
 
     status: Status

@@ -47,8 +47,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 SHELL = {"sh", "console"}
-SHOWN = {"text", "sql", "mermaid"}
-"""Blocks that are read, and never typed."""
+SHOWN = {"text", "sql", "mermaid", "pycon"}
+"""Blocks that are read, and never typed; `make doctest` runs the examples of docstrings."""
 
 
 @dataclass(frozen=True)

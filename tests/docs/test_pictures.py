@@ -106,7 +106,7 @@ def test_the_pictures_of_the_concepts_are_those_of_the_present_code():
 def test_the_readme_begins_with_a_small_picture_of_the_page():
     readme = (IMAGES.parents[1] / "README.md").read_text("utf-8")
     first = re.search(r"^!\[[^\]]+\]\(docs/images/([\w.-]+)\)$", readme, re.MULTILINE)
-    assert (readme.split("\n\n")[1], first[1]) == (first[0], "page.png")
+    assert (readme.split("\n\n")[2], first[1]) == (first[0], "page.png")
     for path in (IMAGES / "page.png", IMAGES / "feeds.png"):
         assert path.stat().st_size < 300_000
         with Image.open(path) as picture:

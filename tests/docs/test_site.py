@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,10 +14,14 @@ import pytest
 from browser import chromium, expecting, tab
 from system_tools import package
 
+from scripts.building.long_description import absolute
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT).with_suffix(".html").as_posix()
                for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])  # fmt: skip
 BUILD = (sys.executable, "-m", "sphinx", "-q", "--fail-on-warning", "-c", "docs")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+ADDRESS = PROJECT["urls"]["Documentation"]
 pytestmark = pytest.mark.slow  # Sphinx reads every page
 
 
@@ -26,13 +31,19 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """Build the site as `make docs` does; yield its address on this machine."""
+def built(tmp_path_factory):
+    """Build the site as `make docs` does; return its folder."""
     for name in ("sphinx", "myst_parser", "furo"):
         package(name, "pip install -e '.[dev]'")
-    built = tmp_path_factory.mktemp("site")
-    told = subprocess.run([*BUILD, ".", built], cwd=ROOT, capture_output=True, text=True)
+    folder = tmp_path_factory.mktemp("site")
+    told = subprocess.run([*BUILD, ".", folder], cwd=ROOT, capture_output=True, text=True)
     assert (told.returncode, told.stderr) == (0, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(built):
+    """Yield the address of the site on this machine."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=built)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -49,7 +60,8 @@ def browser():
 def test_a_dead_link_or_anchor_stops_the_build(tmp_path):
     package("furo", "pip install -e '.[dev]'")
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/conf.py").write_text((ROOT / "docs/conf.py").read_text("utf-8"))
+    for name in ("docs/conf.py", "pyproject.toml", "CITATION.cff"):
+        shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "docs/_static", tmp_path / "docs/_static")
     page = "# A\n\n[no page](docs/b.md), [no anchor](#b), [one](#a)\n"
     (tmp_path / "README.md").write_text(page)
@@ -59,6 +71,15 @@ def test_a_dead_link_or_anchor_stops_the_build(tmp_path):
     assert "'docs/b.md'" in told.stderr
     assert "'b'" in told.stderr
     assert "'a'" not in told.stderr
+
+
+def test_what_readme_and_llms_txt_link_to_is_in_the_site(built):
+    listed = (built / "llms.txt").read_text("utf-8")
+    named = absolute((ROOT / "README.md").read_text("utf-8"), ADDRESS) + listed
+    paths = set(re.findall(rf"\({re.escape(ADDRESS)}/([^)#]+)", named))
+    assert [path for path in sorted(paths) if not (built / path).is_file()] == []
+    markdown = {path.removesuffix(".html") + ".md" for path in PAGES}
+    assert markdown <= {path for path in paths if path in listed}
 
 
 @pytest.mark.parametrize("size", ["narrow", "desktop"])
