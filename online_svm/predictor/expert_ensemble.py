@@ -4,7 +4,8 @@
    and two logistic regressions, are averaged with weights that follow their likelihood.
 2. Experts that correct, such as `LabelHistory`, correct the average, and a second ensemble weighs
    corrected and uncorrected probabilities: on independent examples a correction loses its weight.
-3. The intervals are those of `ExpertIntervals`, for any number of classes.
+3. The intervals are those of `RecentIntervals`, for any number of classes. With delayed labels the
+   state has learned much since the original answers, so they count its own just before each label.
 
 With delayed labels, an example is learned with the outputs of the moment when it was answered
 (`Sources`). The ensemble spans models. It does not change the Venn intervals.
@@ -19,10 +20,10 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import Expert, RowsToLearn, Sources
 from online_svm.predictor.expert_average import AverageRows, ExpertAverage
-from online_svm.predictor.expert_intervals import ExpertIntervals
 from online_svm.predictor.expert_table import EXPERTS as TABLE
 from online_svm.predictor.expert_table import groups_of
 from online_svm.predictor.first_examples import FirstExamples
+from online_svm.predictor.recent_interval import RecentIntervals
 from online_svm.predictor.recent_stacks import RecentStacks
 from online_svm.predictor.simple_experts import bounded, next_fit
 from online_svm.refit.feature_encoder import FeatureEncoder
@@ -91,10 +92,13 @@ class ExpertEnsemble(Stored):
         correcting = (one.outputs for one in self.experts.values() if one.corrects)
         self._corrections = [name for outputs in correcting for name in outputs]
         self._average = ExpertAverage(self._groups, is_delayed=self._is_delayed)
+        self._intervals = self._new_intervals()
+
+    def _new_intervals(self) -> RecentIntervals | None:
         level = self._config.interval_level
-        self._intervals = None
-        if level is not None:
-            self._intervals = ExpertIntervals(level, view, is_delayed=self._is_delayed)
+        if level is None:
+            return None
+        return RecentIntervals(level, self.view, is_delayed=self._is_delayed)
 
     @property
     def _groups(self) -> dict[str, str]:
@@ -125,8 +129,9 @@ class ExpertEnsemble(Stored):
         self._average = self._average.of_experts(self._groups)
         self._first.move(np.array(places, dtype=np.int64))
         self._is_stale = True
-        if self._intervals is not None:
-            self._intervals = self._intervals.of_classes(view)
+        intervals, self._intervals = self._intervals, self._new_intervals()
+        if intervals is not None and self._intervals is not None:
+            self._intervals.follow(intervals)
 
     def fit_if_due(self, n: int, k: int, model: FittedModel | None, order: Ints | None) -> None:
         """Fit the experts if they are due after `n` learned examples.
@@ -169,7 +174,9 @@ class ExpertEnsemble(Stored):
         mixed = self._corrected.answer([average, *corrected], columns)
         interval = None
         if self._intervals is not None:
-            interval = self._intervals.answer(mixed, rows)
+            copied = None if earlier is None else earlier.copied
+            present = mixed if copied is None else mixed[np.arange(m) - copied]
+            interval = self._intervals.answer(columns, present)
         self._first.keep(X, columns, recent)
         return ExpertAnswers(mixed, interval, stored)
 

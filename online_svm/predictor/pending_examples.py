@@ -27,9 +27,6 @@ class AnswerTimeOutputs(NamedTuple):
     rows: Ints  # shape (m,); for a learned row, the row of the same call that answered it; else -1
     answers: list[dict[str, Floats] | None]
     # For the other learned rows, `PredictionBlock.member_outputs` of their answers; None if absent.
-    # Shape (m,); whether at least half of the examples that were learned before the row had been
-    # learned before its answer.
-    comparable: Bools
     ages: Floats  # shape (m,); examples learned since the answer of a row that is learned; else 0
     copied: Bools | None = None  # shape (m,); whether the row before is a copy of the row
 
@@ -225,7 +222,7 @@ def answer_time_outputs(
             then[i] = example.answer.block.n[row]
     known = (rows >= 0) | np.array([one is not None for one in stored])
     ages = np.where(known, before - then, 0).astype(np.float64)
-    return AnswerTimeOutputs(learns, rows, stored, 2 * then >= before, ages)
+    return AnswerTimeOutputs(learns, rows, stored, ages)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:

@@ -14,9 +14,7 @@ STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}
 
 def sources_of(learns, earlier, stored):
     return Sources(
-        AnswerTimeOutputs(
-            np.array(learns), np.array(earlier), stored, np.array(learns), np.zeros(len(learns))
-        ),
+        AnswerTimeOutputs(np.array(learns), np.array(earlier), stored, np.zeros(len(learns))),
         5,
         SHAPES,
     )

@@ -168,7 +168,7 @@ def test_the_answer_averages_the_experts_corrects_that_and_reads_the_interval(
     )
     history = corrected(parts.experts["history"], average, columns[100:])
     mixed = parts._corrected.answer([average, history], columns[100:])
-    lower, upper = parts._intervals._present.answer(columns[100:], mixed)
+    lower, upper = parts._intervals.answer(columns[100:], mixed)
     np.testing.assert_array_equal(block.point, mixed)
     np.testing.assert_array_equal(block.lower, lower)
     np.testing.assert_array_equal(block.upper, upper)
@@ -279,7 +279,7 @@ def rows_to_learn(X, columns, learns=None, sources=None, stored=None):
         return RowsToLearn(X, None, columns, None)
     earlier = AnswerTimeOutputs(
         np.array(learns), np.full(m, -1) if sources is None else np.array(sources),
-        [None] * m if stored is None else stored, np.zeros(m, dtype=bool), np.zeros(m),
+        [None] * m if stored is None else stored, np.zeros(m),
     )  # fmt: skip
     return RowsToLearn(X, None, columns, earlier)
 
@@ -468,7 +468,7 @@ def test_a_damaged_state_is_refused():
         {"corrected.logs": arrays["corrected.logs"] * np.nan},
         {"simple.counts": -arrays["simple.counts"]},
         {"history.last": np.array([3])},
-        {"intervals.present.since": np.array([49])},
+        {"intervals.since": np.array([49])},
     ):
         with pytest.raises(ValueError, match=r".+"):
             ExpertEnsemble(ensemble._config).restore(State(header, arrays | change))

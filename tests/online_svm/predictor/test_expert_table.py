@@ -96,7 +96,7 @@ def asked(m, columns=None, learns=None, stored=None):
     columns = np.full(m, -1) if columns is None else np.array(columns)
     learns = np.zeros(m, dtype=bool) if learns is None else np.array(learns)
     stored = [None] * m if stored is None else stored
-    earlier = AnswerTimeOutputs(learns, np.full(m, -1), stored, comparable=learns, ages=np.zeros(m))
+    earlier = AnswerTimeOutputs(learns, np.full(m, -1), stored, ages=np.zeros(m))
     return RowsToLearn(np.zeros((m, 2)), None, columns, earlier)
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.expert_intervals import MIN_ORIGINALS
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.message.encode import encode_block
@@ -78,8 +77,6 @@ def test_its_answers_are_those_of_the_predictor_at_that_n_byte_for_byte(kind):
     cuts = [0, 5, 61, 140, 222, 240]
     if has_drift:
         cuts[3:] = range(300, 521, 13)
-    if kind == "late labels":  # the original answers are enough to count
-        cuts.append(MIN_ORIGINALS + 50)
     for begin, stop in pairwise(cuts):
         feed(predictor, X[begin:stop], labels[begin:stop])
         seen += answers_alike(predictor, asked)

@@ -7,18 +7,15 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.expert import RowsToLearn
-from online_svm.predictor.expert_intervals import MIN_ORIGINALS
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.recent_interval import (
     COUNT_EVERY,
-    DELAYED_MISS_SHARE,
+    DELAYED_ERROR,
     MAX_COUNTED_EXAMPLES,
-    MISS_SHARE,
     MOVED_EXAMPLES,
     N_BINS,
+    YOUNG,
     RecentIntervals,
 )
 from online_svm.stream.labels import ClassView
@@ -40,36 +37,55 @@ def answered(held, columns, point):
     return np.stack(held.answer(columns, point), axis=-1)
 
 
-def literally(p, said, came, missed=MISS_SHARE):
-    """Return the interval of p, of what was said of a class and whether it came."""
+BELIEVED, UNKNOWN_VARIANCE, NEWEST = 0.87, 5.0, 125  # as in recent_interval.c
+
+
+def literally(p, said, came, n_labels, larger=1.0):
+    """Return the interval of p, of what was said of a class and whether it came.
+
+    `n_labels`: labels so far, of which `said` has the newest.
+    """
     if not len(said):
         return 0.0, 1.0
     order = np.sort(said)
     weights = np.sqrt(order * (1.0 - order)).cumsum()
     edges = [order[weights * N_BINS >= weights[-1] * b][0] for b in range(1, N_BINS)]
-    here = np.searchsorted(edges, p)
-    alike = np.searchsorted(edges, said) == here
-    if not alike.any():
-        return 0.0, 1.0
-    hits, total, middle = came[alike].sum(), alike.sum(), logit(said[alike].mean())
-    tail = (1.0 - LEVEL) / 2.0 * missed
-    low = stats.beta.ppf(tail, hits, total - hits + 1) if hits else 0.0
-    high = stats.beta.ppf(1.0 - tail, hits + 1, total - hits) if hits < total else 1.0
+    bins = np.searchsorted(edges, said)
+    newest, residuals, variances = bins[-NEWEST:] // 2, (came - said)[-NEWEST:], said * (1 - said)
+    r, v = (np.bincount(newest, part) for part in (residuals, variances[-NEWEST:]))
+    squares = (v**2).sum() + 1e-12
+    shown = (r**2 - v).sum() / squares - np.sqrt(2.0 / squares)
+    spread, lines = larger * (1.0 + YOUNG / n_labels), []
+    for b in np.unique(bins):
+        alike = bins == b
+        middle = np.clip(said[alike].mean(), 1e-6, 1.0 - 1e-6)
+        noise = 1.0 / max(variances[alike].sum(), 1e-9)
+        with np.errstate(divide="ignore"):
+            near = abs(logit(said) - logit(middle)) <= 1.0
+        error = spread / np.sqrt(variances[near].sum() + UNKNOWN_VARIANCE)
+        off = logit((came[alike].sum() + 0.5) / (alike.sum() + 1)) - logit(middle)
+        error = max(error, off**2 - noise, shown)
+        weight = BELIEVED * error / (error + noise)
+        centre = np.clip(middle + weight * (came - said)[alike].mean(), 1e-6, 1.0 - 1e-6)
+        n = 1.0 / (centre * (1.0 - centre) * error * (1.0 - BELIEVED * weight))
+        low = min(middle, stats.beta.ppf((1.0 - LEVEL) / 2.0, n * centre, n * (1.0 - centre) + 1.0))
+        high = max(middle, stats.beta.ppf((1.0 + LEVEL) / 2.0, n * centre + 1.0, n * (1 - centre)))
+        lines.append((
+            middle, np.exp(logit(low) - logit(middle)), np.exp(logit(middle) - logit(high))
+        ))  # fmt: skip
+    means, lows, highs = map(np.array, zip(*lines, strict=True))
     q = np.clip(p, 1e-6, 1.0 - 1e-6)
-    below, above = here == 0 and logit(q) < middle, here == N_BINS - 1 and logit(q) > middle
-    wider = abs(logit(q) - middle) if below or above else 0.0
-    low, high = (
-        expit(logit(q) + logit(end) - middle + move) for end, move in ((low, -wider), (high, wider))
-    )
+    wider = max(logit(means[0]) - logit(q), logit(q) - logit(means[-1]), 0.0)
+    with np.errstate(divide="ignore"):
+        low = expit(logit(q) + np.log(np.interp(q, means, lows)) - wider)
+        high = expit(logit(q) - np.log(np.interp(q, means, highs)) + wider)
     moved = MOVED_EXAMPLES / len(said)
     return min(max(low - moved, 0.0), p), max(min(high + moved, 1.0), p)
 
 
-@pytest.mark.parametrize(("late", "missed"), [(False, MISS_SHARE), (True, DELAYED_MISS_SHARE)])
+@pytest.mark.parametrize(("late", "larger"), [(False, 1.0), (True, DELAYED_ERROR)])
 @pytest.mark.parametrize("size", [7, 800])
-def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(
-    size, late, missed
-):
+def test_each_answer_is_shifted_by_the_last_labelled_whatever_the_cuts(size, late, larger):
     columns, point = sample(800)
     held, parts = RecentIntervals(LEVEL, THREE, is_delayed=late), []
     for i in range(0, 800, size):
@@ -77,17 +93,18 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
         state, held = held.state(), RecentIntervals(LEVEL, THREE, is_delayed=late)
         held.restore(state)
     found = np.concatenate(parts)
-    learned, counted, due = [], [], 1
+    learned, counted, n_counted, due = [], [], 0, 1
     for i in range(800):
         if i < 60 or i % 40 == 0:
             for y in range(3):
                 came = columns[counted] == y
-                expected = literally(point[i, y], point[counted, y], came, missed)
-                assert found[i, y] == pytest.approx(expected, abs=1e-12)
+                expected = literally(point[i, y], point[counted, y], came, n_counted, larger)
+                assert found[i, y] == pytest.approx(expected, abs=1e-9)
         if columns[i] >= 0:
             learned.append(i)
         if len(learned) == due:
             counted = learned[len(learned) // 3 :][-MAX_COUNTED_EXAMPLES:]
+            n_counted = due
             due += min(COUNT_EVERY, max(1, due // 4))
     assert len(learned) > MAX_COUNTED_EXAMPLES + COUNT_EVERY
 
@@ -101,9 +118,9 @@ def test_with_two_classes_one_interval_is_the_complement_of_the_other():
     answered(held, columns, point)
     held.follow(held)  # counts all labels
     (last,) = answered(held, np.array([-1]), point[:1])
-    counted = counted[len(counted) // 3 :]
-    expected = literally(point[0, 1], point[counted, 1], columns[counted] == 1)
-    assert last[1] == pytest.approx(expected, abs=1e-12)
+    n_labels, counted = len(counted), counted[len(counted) // 3 :]
+    expected = literally(point[0, 1], point[counted, 1], columns[counted] == 1, n_labels)
+    assert last[1] == pytest.approx(expected, abs=1e-9)
     assert (found[..., 0] <= point).all()
     assert (point <= found[..., 1]).all()
 
@@ -132,8 +149,8 @@ def test_a_class_that_becomes_known_was_never_said_and_the_others_keep_their_cou
     found = answered(after, np.full(size, -1), wider)
     for i in range(0, size, 50):
         for y, place in enumerate(places):
-            expected = literally(point[i, y], point[last, y], columns[last] == y)
-            assert found[i, place] == pytest.approx(expected, abs=1e-12)
+            expected = literally(point[i, y], point[last, y], columns[last] == y, len(learned))
+            assert found[i, place] == pytest.approx(expected, abs=1e-9)
     asked = answered(after, np.array([-1]), np.full((1, 5), 0.2))
     assert asked[0, 1].tolist() == [0.0, pytest.approx(1.0, abs=1e-3)]
 
@@ -147,11 +164,11 @@ def test_a_damaged_state_is_refused():
         {"points": state["points"][:-1]},
         {"points": state["points"] * np.nan},
         {"low": state["low"][:, 1:]},
-        {"edges": state["edges"][:2]},
+        {"means": state["means"][:2]},
         {"since": np.array([COUNT_EVERY - 1])},
         {"first": np.array([1])},
         {"first": np.array([-1])},
-        {"outer": -state["outer"]},
+        {"means": -state["means"]},
         {"moved": -state["moved"]},
     ):
         with pytest.raises(InvalidSnapshot, match="RecentIntervals: "):
@@ -191,40 +208,5 @@ def test_with_delayed_labels_the_answer_of_the_present_state_is_counted():
     np.testing.assert_array_equal(counted_by(at_once), points)
 
 
-def counted_by(predictor, name="present"):
-    return predictor._engine._experts._intervals.state()[f"{name}.points"]
-
-
-def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
-    config = {"classes": ("c0", "c1"), "window": 200, "refit_every": 100, "refit_lag": 0}
-    X, labels = stream(400)
-    late = OnlinePredictor(ProtocolConfig(**config, horizon=100))
-    late.step_many(X, labels)  # 300 are learned: the first, and those from 200 on, had half
-    assert len(counted_by(late)) == 300
-    assert len(counted_by(late, "originals")) == 101
-    one = late._engine._experts._intervals
-    for n in (MIN_ORIGINALS - 1, MIN_ORIGINALS):
-        for name in ("present", "originals"):
-            columns, point = sample(2 * n, 2)
-            labelled = np.flatnonzero(columns >= 0)[:n]
-            held = RecentIntervals(LEVEL, ClassView("ab", True))
-            setattr(one, f"_{name}", held)
-            far = 0.5 if name == "originals" else 1.0  # these were too certain
-            answered(held, columns[labelled], 0.5 + far * (point[labelled] - 0.5))
-        rows = RowsToLearn(X[:1], None, np.array([-1]), earlier(1))
-        asked = np.array([[0.4, 0.6]])
-        lower, upper = one.answer(asked, rows)
-        ends = [
-            answered(held, np.array([-1]), asked)[0].T for held in (one._present, one._originals)
-        ]
-        low, high = ends[0] if n < MIN_ORIGINALS else (
-            np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
-        )  # fmt: skip
-        np.testing.assert_array_equal([lower[0], upper[0]], [low, high])
-    assert (ends[0][0] != low).any() or (ends[0][1] != high).any()
-
-
-def earlier(m):
-    """Return what is known of m rows that are not learned."""
-    never, nowhere = np.zeros(m, dtype=bool), np.full(m, -1)
-    return AnswerTimeOutputs(never, nowhere, [None] * m, never, np.zeros(m))
+def counted_by(predictor):
+    return predictor._engine._experts._intervals.state()["points"]

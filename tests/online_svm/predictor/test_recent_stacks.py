@@ -120,7 +120,7 @@ def late_answers(stacks, given, rest, columns, each_call, reopened=lambda stacks
         at = [here.get(row, -1) if of else -1 for row, of in zip(rows, learns, strict=True)]
         before = [kept.get(row) for row in rows]
         columns_of = np.where(learns, columns[rows], -1)
-        earlier = AnswerTimeOutputs(learns, np.array(at), before, learns, np.zeros(len(rows)))
+        earlier = AnswerTimeOutputs(learns, np.array(at), before, np.zeros(len(rows)))
         parts, said = stacks.answer(part(given, rows), rest[rows], columns_of, earlier)
         assert np.isnan(parts[:, learns]).all()
         found.append(parts[:, ~learns])
@@ -219,7 +219,7 @@ def test_where_labels_are_late_calls_and_restarts_change_no_byte(classes):
 def test_an_example_of_which_nothing_was_said_is_a_neighbour_and_no_more():
     given, rest, columns = given_rows(200, 2)
     late, every = RecentStacks(3, 2, is_delayed=True), np.ones(200, dtype=bool)
-    earlier = AnswerTimeOutputs(every, np.full(200, -1), [None] * 200, every, np.zeros(200))
+    earlier = AnswerTimeOutputs(every, np.full(200, -1), [None] * 200, np.zeros(200))
     parts, _ = late.answer(given, rest, columns, earlier)
     assert np.isnan(parts).all()
     state = late.state()

@@ -6,7 +6,6 @@ import numpy as np
 
 from kernel_cases._inputs import bell, flag, pick, whole
 from online_svm.compiled.kernels import Kernel
-from online_svm.metrics.binomial_interval import binomial_intervals
 from online_svm.predictor import (
     expert_average,
     joint_prediction,
@@ -212,9 +211,9 @@ def _count(rng: np.random.Generator) -> Any:
     if rng.random() < 0.3:
         points[:, 0] = rng.choice([0.0, 0.25, 1.0])
     ascending = np.sort(np.ascontiguousarray(points.T), axis=1)
-    intervals = binomial_intervals(pick(rng, LEVELS))
+    tail = 0.5 * (1.0 - pick(rng, LEVELS))
     said = RecentPoints(points, rng.integers(0, n_classes, n))
-    recent_interval._count(intervals, said, ascending, shifts)
+    recent_interval._count(pick(rng, [0.7, 3.0, 900.0]), tail, said, ascending, shifts)
     return tuple(shifts)
 
 
