@@ -57,6 +57,7 @@ _TIMED_LAYOUTS = frozenset(layout | {b"time"} for layout in _LAYOUTS)
 """Layouts of a feed whose horizon counts time."""
 
 _SCORES = frozenset((b"score", b"score_version"))
+_FEATURES = frozenset((b"x", b"xb"))
 
 
 def decode_columns(
@@ -94,8 +95,9 @@ def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -
     try:
         check_size(fields, limits)
         read_target(given, schema)
-        if schema.scores is not None and b"score" in given:
-            return True
+        # Features beside a score that are not known yet must be learned, an entry after the other.
+        if schema.scores is not None and (schema.scores.is_alone or not given.keys() & _FEATURES):
+            return b"score" in given
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         check_values(given[b"x"], schema, limits)
