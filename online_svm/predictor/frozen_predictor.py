@@ -16,6 +16,7 @@ from online_svm.predictor.changed_kinds import ChangedKind, ChangedKinds
 from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_ensemble import ExpertEnsemble
+from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.storage.state import State, nest, pack, require, under, unpack
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.guarantee_reason import GuaranteeReason
@@ -26,13 +27,6 @@ from online_svm.svm.kernel_model import balanced_weights, given_weights
 from online_svm.types import Arrays, Floats, Ints
 
 WARMING = GuaranteeReason("warming")
-
-
-def warming_answers(config: PredictorConfig, n: Ints, *, is_mixed: bool) -> PredictionBlock:
-    """Return a vacuous answer for each count `n` of learned examples; see `warming_block`."""
-    declared = None if config.classes is None else LabelIndex(config.classes).view().classes
-    has_intervals, imputed = bool(interval_calibrators(config)), 0 if is_mixed else -1
-    return warming_block(declared, n, map_intervals=has_intervals, imputed=imputed)
 
 
 def warming_block(
@@ -87,6 +81,41 @@ class AnsweringParts(NamedTuple):
     experts: ExpertEnsemble
     thresholds: Floats | None = None  # shape (n_groups,); those that decide, with `promise`
 
+    def answer(
+        self,
+        config: PredictorConfig,
+        X: Floats,
+        codes: Ints,
+        n: Ints,
+        *,
+        is_mixed: bool,
+        lacks: GuaranteeReason | None = None,
+        earlier: AnswerTimeOutputs | None = None,
+    ) -> tuple[PredictionBlock, Ints]:
+        """Return answers to rows in order, and the class columns that were learned after each.
+
+        `codes`, shape (m,): label codes; -1 for a row that is not learned.
+        `n`, shape (m,): examples learned before each row.
+        `is_mixed`: whether features have kinds.
+        `lacks`, `earlier`: see `ActiveModel.answer`.
+        """
+        active, experts = self.active, self.experts
+        if active is None:
+            declared = None if config.classes is None else LabelIndex(config.classes).view().classes
+            block = warming_block(
+                declared,
+                n,
+                map_intervals=bool(interval_calibrators(config)),
+                imputed=0 if is_mixed else -1,
+            )
+            joining = RowsToLearn(X, None, experts.view.columns(codes), earlier)
+            return experts.added_to(block, joining), codes
+        columns = active.view.columns(codes)
+        block = active.answer(X, columns, n, lacks=lacks, earlier=earlier, experts=experts)
+        if self.mixed is not None:
+            block = self.mixed.added_to(block, columns)
+        return block, columns
+
 
 class FrozenPredictor:
     """Answers rows as the predictor would answer entries without a label; it cannot learn.
@@ -122,7 +151,7 @@ class FrozenPredictor:
         guarantee: tuple[Guarantee, GuaranteeReason | None],
     ) -> None:
         self.config, self.n, self.schema = config, n, schema
-        self._active, self._mixed, self._experts, self._thresholds = parts
+        self._parts, self._active = parts, parts.active
         self._guarantee, self._reason = guarantee
         self._costs = CostMatrix.of(config)
 
@@ -151,7 +180,7 @@ class FrozenPredictor:
 
         Empty if no ensemble of experts answers.
         """
-        experts, active = self._experts, self._active
+        experts, active = self._parts.experts, self._active
         answer = active is None or active.for_experts is not None
         return experts.weights if answer and experts.view.n_known else {}
 
@@ -169,22 +198,15 @@ class FrozenPredictor:
 
         The state is unchanged.
         """
-        block = self._undecided(X)
-        if self._thresholds is not None:
-            return decided(block, self._thresholds)
-        return block if self._costs is None else self._costs.decided(block)
-
-    def _undecided(self, X: Floats) -> PredictionBlock:
-        X = np.ascontiguousarray(X)
-        n = np.full(len(X), self.n, dtype=np.int64)
+        X, n = np.ascontiguousarray(X), np.full(len(X), self.n, dtype=np.int64)
         unlabelled = np.full(len(X), -1, dtype=np.int64)
-        if self._active is None:
-            block = warming_answers(self.config, n, is_mixed=self.schema.is_mixed)
-            return self._experts.added_to(block, RowsToLearn(X, None, unlabelled, None))
-        block = self._active.answer(X, unlabelled, n, experts=self._experts)
-        if self._mixed is not None:
-            block = self._mixed.added_to(block, unlabelled)
-        return replace(block, guarantee=self._guarantee, reason=self._reason)
+        parts, is_mixed = self._parts, self.schema.is_mixed
+        block, _ = parts.answer(self.config, X, unlabelled, n, is_mixed=is_mixed)
+        if self._active is not None:
+            block = replace(block, guarantee=self._guarantee, reason=self._reason)
+        if parts.thresholds is not None:
+            return decided(block, parts.thresholds)
+        return block if self._costs is None else self._costs.decided(block)
 
     def snapshot(self) -> bytes:
         """Return the state as bytes, without pickle; equal states give equal bytes."""
@@ -197,11 +219,11 @@ class FrozenPredictor:
             "reason": None if self._reason is None else self._reason.about,
         }
         arrays: Arrays = {}
-        if self._thresholds is not None:
-            header["thresholds"] = self._thresholds.tolist()
-        if self._mixed is not None:
-            arrays |= nest("mixture", self._mixed.state())
-        header["experts"], parts = self._experts.state()
+        if self._parts.thresholds is not None:
+            header["thresholds"] = self._parts.thresholds.tolist()
+        if self._parts.mixed is not None:
+            arrays |= nest("mixture", self._parts.mixed.state())
+        header["experts"], parts = self._parts.experts.state()
         arrays |= nest("experts", parts)
         if self._active is not None:
             header["active"], parts = self._active.state()

@@ -12,13 +12,11 @@ from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.batch import Answers, Events, LearningOrder, Waits
 from online_svm.predictor.delayed_labels import Correction
 from online_svm.predictor.ensemble import Ensemble
-from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.frozen_predictor import (
     AnsweringParts,
     FrozenPredictor,
     request_schema,
-    warming_answers,
 )
 from online_svm.predictor.guarantee import LabelGaps
 from online_svm.predictor.label_budget import LabelBudget
@@ -124,8 +122,12 @@ class InferenceEngine(Stored):
         requests = request_schema(self._config).of_features(schema.names, schema.dimension)
         promise = self.scoring.promise
         thresholds = None if promise is None else promise.thresholds()
-        parts = AnsweringParts(self.model, self._mixed, self._experts, thresholds)
+        parts = self._parts._replace(thresholds=thresholds)
         return FrozenPredictor(self._config, self._schedule.n, requests, parts, guarantee)
+
+    @property
+    def _parts(self) -> AnsweringParts:
+        return AnsweringParts(self.model, self._mixed, self._experts)
 
     def _on_restored(self) -> None:
         is_current, has_model = self._schedule.has_current_model, self.model is not None
@@ -283,25 +285,17 @@ class InferenceEngine(Stored):
         self, rows: LearningOrder, lacks: GuaranteeReason | None
     ) -> tuple[PredictionBlock, Ints]:
         """Return answers to rows, and the label columns that were learned after each answer."""
-        active = self.model
         earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
         if earlier is not None and self._has_experts:
             earlier = earlier._replace(copied=rows.codes >= 0)
         self._experts.count_labels(rows.codes)
-        if active is None:
-            is_mixed = self.scoring.watched is not None
-            block = warming_answers(self._config, rows.before, is_mixed=is_mixed)
-            columns = self._experts.view.columns(rows.codes)
-            joining = RowsToLearn(rows.X, None, columns, earlier)
-            return self._experts.added_to(block, joining), rows.codes
-        columns = active.view.columns(rows.codes)
-        block = active.answer(
-            rows.X, columns, rows.before, lacks=lacks, earlier=earlier, experts=self._experts
-        )
-        if self._mixed is not None:
-            block = self._mixed.added_to(block, columns)
-        active.note_learned(rows.learned().codes)
-        return block, columns
+        found = self._parts.answer(
+            self._config, rows.X, rows.codes, rows.before,
+            is_mixed=self.scoring.watched is not None, lacks=lacks, earlier=earlier,
+        )  # fmt: skip
+        if self.model is not None:
+            self.model.note_learned(rows.learned().codes)
+        return found
 
 
 def _acted_at(answers: Answers) -> int | None:

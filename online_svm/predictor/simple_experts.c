@@ -49,18 +49,13 @@ static void write_regression(Regressions of, int64_t j, const double *row, const
 
 /* Write the answers of the experts to rows in order; a label is counted after its answer.
 
-A row with a source, itself or an earlier row, is an example that was answered before: it gets the answers of that
-row. */
+A row with a source is an example that was answered before: only its label is counted. */
 static void answer(double *counts, Matrix rows, Regressions of, const int64_t *columns, const int64_t *sources,
                    Cube experts) {
     int64_t n_classes = experts.columns, plane = experts.rows * n_classes;
     for (int64_t i = 0; i < experts.rows; i++) {
         double *rates = experts.at + i * n_classes;
-        if (0 <= sources[i] && sources[i] < i) {
-            const double *source = experts.at + sources[i] * n_classes;
-            for (int64_t e = 0; e < experts.planes; e++)
-                for (int64_t y = 0; y < n_classes; y++) rates[e * plane + y] = source[e * plane + y];
-        } else if (sources[i] < 0) {
+        if (sources[i] < 0) {
             write_base_rates(counts, n_classes, rates);
             for (int64_t j = 0; j + 1 < experts.planes; j++)
                 write_regression(of, j, rows.at + i * rows.columns, rates, n_classes, rates + (j + 1) * plane);

@@ -173,6 +173,6 @@ def _answer(
 ) -> None:
     """Write the answers of the experts, and count each label after the answer to its row.
 
-    `experts`, shape (N_EXPERTS, m, n_classes): base rates, then each regression. A row whose source
-    is an earlier one gets the answers of that row.
+    `experts`, shape (N_EXPERTS, m, n_classes): base rates, then each regression; not written for
+    rows with a source.
     """
