@@ -17,6 +17,7 @@
     DO(compiled_kernels)                                                                                               \
     DO(compiled_ordered_sums)                                                                                          \
     DO(compiled_special)                                                                                               \
+    DO(metrics_agreement)                                                                                              \
     DO(metrics_binomial_interval)                                                                                      \
     DO(metrics_cost_matrix)                                                                                            \
     DO(metrics_cumulative)                                                                                             \

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.config import SCORE, PredictorConfig
+from online_svm.metrics.agreement import Agreement
 from online_svm.metrics.cost_matrix import RealisedCost
 from online_svm.metrics.cumulative import OpenAnswers, StreamValidity
 from online_svm.metrics.label_weights import most_examples, without_p_values
@@ -59,7 +60,7 @@ class AnswerScoring(Stored):
     _stored = StateSchema(
         part("_kinds", stored_as="changed_kinds"), part("_validity"),
         part("_windows", stored_as="windowed"), part("_slices"), part("_monitors"), part("_costs"),
-        part("_budget"), part("promise"),
+        part("_budget"), part("promise"), part("_agreement"),
     )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -81,6 +82,7 @@ class AnswerScoring(Stored):
         self._monitors = None if config.monitors == "off" else StreamMonitors(config)
         self._costs = RealisedCost.of(config)
         self.promise = PromisedErrorRate.of(config)
+        self._agreement = Agreement(config.tolerance, counts_asked=config.label_budget is None)
 
     def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
         """Return the slice codes of rows, in order, shape (count, n_slices).
@@ -123,8 +125,8 @@ class AnswerScoring(Stored):
 
     def close(self, since: int) -> None:
         """Close alarms when model and calibration use only examples numbered `since` or higher."""
-        if self._monitors is not None:
-            self._monitors.close(since)
+        if self._monitors is not None and self._monitors.close(since):
+            self._agreement.restart()
         if self.promise is not None:
             self.promise.close(since)
 
@@ -133,7 +135,7 @@ class AnswerScoring(Stored):
         other = copy(self)
         for name in (
             "_validity", "_windows", "_monitors", "_kinds", "_costs", "promise", "_open",
-            "_budget", "counts",
+            "_budget", "counts", "_agreement",
         ):  # fmt: skip
             setattr(other, name, deepcopy(getattr(self, name)))
         other.settled = [*self.settled]
@@ -178,6 +180,7 @@ class AnswerScoring(Stored):
         return replace(
             report if budget is None else without_p_values(report),
             labels=self._label_report(report),
+            agreement=self._agreement.report(),
             windowed=None if windows is None else windows.report(self._slices),
             monitors=tests,
             costs=None if self._costs is None else self._costs.report(),
@@ -243,17 +246,34 @@ class AnswerScoring(Stored):
         if self._costs is not None:
             of = rows.repeated()
             self._costs.update(of.point, of.columns)
+        if self._config.score_role == "watched":
+            block = replace(block, point=np.ascontiguousarray(block.maps[SCORE]))
+            rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))
+        self._agreement.count(block.point, columns)
+        learned = (before if len(rows) == len(columns) else before[columns >= 0]) + 1
+        alarms = self._tested(rows, learned, since)
+        self._compare(rows, learned, alarms)
+        return alarms
+
+    def _tested(self, rows: ScoredRows, learned: Ints, since: int) -> list[Alarm]:
+        """Return the alarms that rows raise, by the names of features and slices."""
         if self._monitors is None or not len(rows):
             return []
-        learned = (before if len(rows) == len(columns) else before[columns >= 0]) + 1
-        if self._config.score_role == "watched":
-            stated = replace(block, point=np.ascontiguousarray(block.maps[SCORE]))
-            rows = ScoredRows.of(stated, columns, slices, self._watched_rows(X))
         alarms = self._monitors.update(rows, learned, since)
         if not alarms:
             return alarms
         names = SliceNames(self._config.slices, self._slices)
         return [names.of_alarm(alarm).naming(self.features) for alarm in alarms]
+
+    def _compare(self, rows: ScoredRows, learned: Ints, alarms: Sequence[Alarm]) -> None:
+        """Compare announced probabilities and labels; after an alarm, of later rows alone."""
+        begin = 0
+        for n in sorted({alarm.n for alarm in alarms}):
+            stop = int(np.searchsorted(learned, n, side="right"))
+            self._agreement.update(rows.part(begin, stop), learned[begin:stop])
+            self._agreement.restart(n)
+            begin = stop
+        self._agreement.update(rows.part(begin, len(rows)), learned[begin:])
 
     def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:
         if self._monitors is None:

@@ -183,9 +183,14 @@ class StreamMonitors(Stored):
         self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
         self.raised += 1
 
-    def close(self, since: int) -> None:
-        """Close alarms with n <= `since`: model and calibration use no example before `since`."""
+    def close(self, since: int) -> bool:
+        """Close alarms with n <= `since`: model and calibration use no example before `since`.
+
+        Return whether any was open.
+        """
+        before = len(self._open)
         self._open = {key: alarm for key, alarm in self._open.items() if alarm.n > since}
+        return len(self._open) < before
 
     def _marked(self, block: PredictionBlock) -> PredictionBlock:
         guarantee, reason = self.guarantee(block.guarantee, block.reason)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from online_svm.storage.state_schema import StateSchema, StoredHeader, number
+from online_svm.stream.agreement_report import AgreementReport
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
@@ -323,6 +324,9 @@ class ValidityReport:
     headline: Annotated[MethodReport, doc("`probabilities` and `intervals`.")]
     venn: Annotated[MethodReport, doc("The Venn predictor.")]
     maps: Annotated[dict[str, MethodReport], doc("Each published map.")]
+    agreement: Annotated[
+        AgreementReport | None, doc("Of the headline, or of the score that is watched.")
+    ] = None
     windowed: Annotated[WindowedReport | None, doc("With `metrics_window`.")] = None
     monitors: Annotated[MonitorsReport | None, doc("Unless `monitors` is off.")] = None
     labels: Annotated[LateLabelReport | None, doc("With a `horizon`.")] = None

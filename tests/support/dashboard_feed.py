@@ -14,6 +14,25 @@ def answer(seq, label="ham", probability=0.8, **more):
     }  # fmt: skip
 
 
+def agreement(labels, accuracy, announced):
+    """Return the agreement of a report of so many labels, of two classes."""
+    within = abs(accuracy - announced) + 2.0 * (announced * (1.0 - announced) / labels) ** 0.5
+    mean = {
+        "label": "spam", "announced": 0.3, "frequency": 0.3, "examples": 3 * labels // 10,
+        "evidence": 0.0, "factor": 1.1,
+    }  # fmt: skip
+    span = {
+        "labels": labels, "accuracy": accuracy, "announced": announced, "within": within,
+        "apart": 0.0, "change": 0.0, "range": None, "mean": mean, "rare": None, "gain": 0.1,
+        "gain_error": 0.01, "entropy": 0.6,
+    }  # fmt: skip
+    known = span if labels >= 100 else None
+    return {
+        "event": "spam", "last": known, "since": known, "start": 0, "answers": labels,
+        "unlabelled": [],
+    }  # fmt: skip
+
+
 def validity(n, accuracy=0.8, probability=0.8, maps=("platt",), **more):
     own = {
         "accuracy": accuracy, "lower": probability - 0.1, "probability": probability,
@@ -22,7 +41,8 @@ def validity(n, accuracy=0.8, probability=0.8, maps=("platt",), **more):
     method = {"predicted": own, "svm": own, "log_loss": 0.4, "brier": 0.2, "clipped": 0}
     return {
         "v": 2, "n": n, "seq": n - 1, "scored": n, "headline": method, "venn": method,
-        "maps": dict.fromkeys(maps, method), **more,
+        "maps": dict.fromkeys(maps, method),
+        "agreement": agreement(n, accuracy, probability), **more,
     }  # fmt: skip
 
 

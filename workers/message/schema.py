@@ -11,6 +11,13 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from online_svm.stream.agreement_report import (
+    AgreementReport,
+    ClassAgreement,
+    RangeAgreement,
+    SpanAgreement,
+    UnlabelledRange,
+)
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import COLUMNS, Column, Status, doc
 from online_svm.stream.validity_report import (
@@ -39,8 +46,8 @@ from workers.message.encode import dumps
 
 OPTIONAL = (
     "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
-    "imputed", "set", "notices", "windowed", "monitors", "labels", "costs", "features", "promise",
-    "budget", "traceparent",
+    "imputed", "set", "notices", "agreement", "windowed", "monitors", "labels", "costs",
+    "features", "promise", "budget", "traceparent",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 
@@ -252,6 +259,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
+        AgreementReport, SpanAgreement, RangeAgreement, ClassAgreement, UnlabelledRange,
         LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport, LabelBudgetReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),

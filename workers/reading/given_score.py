@@ -6,7 +6,7 @@ from typing import Any
 
 from online_svm.config import SCORE
 from workers.reading.answers import number
-from workers.reading.evidence import MIN_SCORED, as_object
+from workers.reading.benefit import MIN_SCORED, as_object
 from workers.text import share
 
 _Z = 3.29  # two-sided .1 %, as for the verdict

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workers.reading.answers import is_prediction, number
-from workers.reading.evidence import as_object
+from workers.reading.benefit import as_object
 
 MAX_COMPARED_ANSWERS = 400
 """Newest entries of `out` whose answers are compared."""

@@ -47,6 +47,8 @@ _MAX_EVENTS = 50  # newest events that are searched for the last start or end of
 MAX_SEARCHED = 200
 """Newest entries of `out` that are searched for the last label and the last prediction."""
 
+_MIN_REJECTED = 10  # entries of which most must be rejected
+
 _MAX_SEARCHED_BY_GATEWAY = 20  # the same, for a request at the gateway
 
 
@@ -68,6 +70,9 @@ class FeedStatus:
     events: tuple[Event, ...] = ()  # the newest, in order of time
     answered: bytes = b""  # ID of the newest entry of `out` that was read
     answer: Mapping[str, Any] = field(default_factory=dict)  # see `answers.newest_answer`
+    # Rejected among the newest entries of `out` that were searched, and the number of these, if the
+    # newest is rejected and most of them are.
+    rejected: tuple[int, int] | None = None
     label_at: float | None = None  # see `answers.newest_label`; None if no answer waits for a label
     report: Mapping[str, Any] | None = None  # the newest message of `met`
     incident: Incident | None = None  # the open incident
@@ -334,12 +339,31 @@ def _with_answers(reader: FeedReader, status: FeedStatus, before: FeedStatus | N
         answers = _newest_payloads(reader, out, MAX_SEARCHED, after)
     known = () if before is None else (before.answer,)
     label_at = newest_label(answers, None if before is None else before.label_at)
+    rejected = None if before is None else before.rejected
+    if answers:
+        rejected = _rejected(reader, answers[-1][1])
     return replace(
         status,
         answered=answers[-1][0] if answers else b"" if before is None else before.answered,
         answer=newest_answer([*known, *(payload for _, payload in answers)]),
         label_at=label_at if status.unlabelled else None,
+        rejected=rejected,
     )
+
+
+def _rejected(reader: FeedReader, newest: Any) -> tuple[int, int] | None:
+    """Return the rejected among the newest entries of `out`, if the newest is, and most are."""
+    if not _is_rejected(newest):
+        return None
+    found = [
+        _is_rejected(one) for _, one in _newest_payloads(reader, reader.keys.out, MAX_SEARCHED)
+    ]
+    is_most = len(found) >= _MIN_REJECTED and 2 * sum(found) > len(found)
+    return (sum(found), len(found)) if is_most else None
+
+
+def _is_rejected(payload: Any) -> bool:
+    return isinstance(payload, dict) and payload.get("status") == "rejected"
 
 
 def _newest_payloads(

@@ -6,29 +6,25 @@ decides: whether a worker answers, then whether the answers can be trusted.
     cannot be read, gone                    the feed's condition is unknown
     no worker, parked, stuck, replaying     nothing is answered now
     an incident is open                     do not trust the answers, or take care
-    no label for long, behind               the figures are old
-    no guarantee, or off by A to B          take care
+    entries are rejected                    nothing is learned from them
+    no labels, labels of one part, behind   the figures are old, or about a part
+    no guarantee, off                       take care
+    the last labels differ                  take care
     warming up, too early to say            wait
-    holds, but helps no more than a rule    take care
-    holds and helps                         all is well
+    holds, but helps no more                take care
+    holds                                   all is well
 
-`evidence.py` has the statistics of the last four.
+`agreement.py` and `benefit.py` have the statistics of the last six.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from workers.reading.agreement import Agreement, silent, unlabelled_part
 from workers.reading.answers import number
-from workers.reading.evidence import (
-    DEFAULT_TOLERANCE,
-    MIN_SCORED,
-    Benefit,
-    Precision,
-    benefit,
-    deviation,
-    precision,
-)
+from workers.reading.benefit import MIN_SCORED, accuracies, saving
 from workers.reading.incidents import Incident
 from workers.reading.status import FeedStatus
 from workers.text import counted, share
@@ -45,6 +41,7 @@ PARKED_SECONDS = 660.0
 minutes."""
 
 _NO_LABEL_SECONDS = 600.0  # without a label, while answers wait for theirs
+_NO_LABELS = "Nothing is learned or checked without labels: look at what sends them."
 _TEXT_LENGTH = 300  # characters shown of a text that another program may have written
 
 _PRINTED = (
@@ -69,10 +66,10 @@ def verdict(status: FeedStatus) -> Verdict:
 
     Examples
     --------
-    >>> predicted = {"accuracy": 0.757, "probability": 0.752}
-    >>> report = {"n": 5000, "scored": 4900, "headline": {"predicted": predicted}}
+    >>> since = {"labels": 4900, "within": 0.028, "gain": 0.2, "gain_error": 0.01}
+    >>> report = {"n": 5000, "agreement": {"since": since, "start": 0}}
     >>> verdict(FeedStatus(feed="mail", holder="host-1", report=report)).sentence
-    'Probabilities hold: .757 right where .752 was announced, over all 4,900'
+    'Holds: right within .03 over all 4,900; helps'
     >>> from workers.reading.lag import Lag
     >>> verdict(FeedStatus(feed="mail", lag=Lag(12, False, 180.0))).sentence
     'No worker; 12 entries wait, the oldest for 3 minutes'
@@ -98,66 +95,66 @@ def trust(status: FeedStatus) -> Verdict:
     """Return the verdict on the answers alone, whether or not a worker runs."""
     if status.incident is not None:
         return of_incident(status.incident)
-    answer, report = status.answer, status.report
+    answer, report = status.answer, status.report or {}
     guarantee, reason = answer.get("guarantee"), _text(answer.get("reason"))
+    agreed = Agreement.of(report, _predictor(status.settings))
     if answer.get("status") == "warming":
         return Verdict("wait", "Warming up", "The first model needs examples of two classes.")
-    figures, settings = report or {}, _predictor(status.settings)
-    tolerance = number(settings.get("tolerance", DEFAULT_TOLERANCE))
-    agreed = precision(figures, tolerance)
-    if answer.get("status") == "rejected" and not agreed.scored:
+    if answer.get("status") == "rejected" and not agreed.since.labels:
         advice = f"The newest was rejected: {reason or _text(answer.get('code'))}."
         return Verdict("bad", "No example could be used yet", advice)
+    if part := unlabelled_part(report):
+        advice = "All figures are of the others. label_budget, in a fork, lets them hold for all."
+        return Verdict("care", f"Known of a part alone: {part}", advice)
     if guarantee == "none":
         return Verdict("care", "Take care: the answers have no guarantee", f"{_upper(reason)}.")
-    off = deviation(figures, tolerance)
+    if agreed.since.labels < MIN_SCORED:
+        scored = number(report.get("scored"))
+        few = f"{counted(int(scored) if scored >= 0 else 0, 'answer')} scored"
+        return Verdict("wait", f"Too early to say ({agreed.needed}): {few}")
+    off = agreed.off()
     if off is not None:
-        return Verdict("care", f"Off by {off.words}", "No test has raised an alarm.")
-    if not agreed.holds:
-        return Verdict("wait", f"Too early to say ({_needs(agreed.needed)}): {_compared(agreed)}")
+        return Verdict("care", f"Off: {off[0]}", off[1])
+    if agreed.has_changed and agreed.is_lasting:
+        return _changed(agreed)
+    if agreed.has_changed or agreed.bound is None or (agreed.rare and agreed.rare[2]):
+        return Verdict("wait", f"Too early to say ({agreed.needed}): {_compared(agreed)}")
     reason = reason.rstrip(".")
     why = f"The guarantee is approximate: {reason}." if guarantee == "approximate" else ""
-    return _of_benefit(agreed, benefit(figures, settings), why)
+    return _of_benefit(agreed, report, _predictor(status.settings), why)
 
 
-def _of_benefit(agreed: Precision, gain: Benefit | None, why: str) -> Verdict:
-    """Return the verdict on probabilities that hold: whether the decisions help."""
-    if gain is None:
-        return Verdict("well", f"Probabilities hold: {_compared(agreed)}", why)
-    rule, compared = _text(gain.rule), f"{_compared(agreed)}; {_against(gain)}"
-    if gain.helps:
-        return Verdict("well", f"Holds and helps: {compared}", why)
-    if gain.helps is None:
-        unsure = f"too early to say whether it helps more than always {rule}"
-        return Verdict("well", f"Holds; {unsure} ({_needs(gain.needed)}): {compared}", why)
-    advice = (
-        "Take that action always, or look for features that tell the labels apart."
-        if gain.in_money
-        else "The label alone is of no use. Decide by the probability: the setting costs does."
-    )
-    return Verdict("care", f"Holds, but helps no more than always {rule}: {compared}", advice)
+def _changed(agreed: Agreement) -> Verdict:
+    """Return the verdict where the last labels differ from all since the start."""
+    accuracy, announced = (share(agreed.last[name]) for name in ("accuracy", "announced"))
+    sentence = f"The last {agreed.last.labels:,} differ: {accuracy} right, {announced} announced"
+    advice = "See the windowed figures of classes and slices. No test has raised an alarm."
+    return Verdict("care", sentence, advice)
 
 
-def _against(gain: Benefit) -> str:
-    if gain.in_money:
-        return f"{gain.own:.4g} an example, {gain.other:.4g} always {_text(gain.rule)}"
-    if gain.own == gain.other:
-        return f"always {_text(gain.rule)} is right as often"
-    return f"always {_text(gain.rule)} is right in {share(gain.other)}"
+def _of_benefit(
+    agreed: Agreement, report: Mapping[str, Any], settings: Mapping[str, Any], why: str
+) -> Verdict:
+    """Return the verdict on probabilities that hold: whether they help."""
+    saved = saving(report, settings)
+    beside = saved.words if saved else accuracies(report)
+    beside = beside and f" ({beside})"
+    holds = f"Holds: {agreed.words}"
+    if agreed.helps is False:
+        advice = "The features tell nothing about the labels that their frequencies do not."
+        return Verdict("care", f"{holds}, but helps no more than the base rate{beside}", advice)
+    if saved is not None and saved.helps is False:
+        advice = "Take that action always, or look for features that tell the labels apart."
+        return Verdict(
+            "care", f"{holds}, but costs no less than always {saved.rule}{beside}", advice
+        )
+    helps = "helps" if agreed.helps else "too early to say whether it helps"
+    return Verdict("well", f"{holds}; {helps}{beside}", why)
 
 
-def _compared(agreed: Precision) -> str:
-    is_known = agreed.accuracy == agreed.accuracy and agreed.announced == agreed.announced
-    if agreed.scored < MIN_SCORED or not is_known:
-        return f"{counted(agreed.scored, 'answer')} scored"
-    return (
-        f"{share(agreed.accuracy)} right where {share(agreed.announced)} was announced, "
-        f"{agreed.span}"
-    )
-
-
-def _needs(count: int) -> str:
-    return f"needs about {counted(count, 'more label')}"
+def _compared(agreed: Agreement) -> str:
+    accuracy, announced = (share(agreed.since[name]) for name in ("accuracy", "announced"))
+    return f"{accuracy} right where {announced} was announced, {agreed.since.words}"
 
 
 def _predictor(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -257,15 +254,46 @@ def _outdated(status: FeedStatus) -> Verdict | None:
     """Return the verdict if the figures are outdated and no incident is open, else None."""
     if status.incident is not None:
         return None
-    silent = status.label_seconds
-    if status.unlabelled and silent is not None and silent > _NO_LABEL_SECONDS:
-        sentence = f"No label for {duration(silent)}; {counted(status.unlabelled, 'answer')} "
-        advice = "Nothing is learned or checked without labels: look at what sends them."
-        return Verdict("care", sentence + ("waits" if status.unlabelled == 1 else "wait"), advice)
+    if status.rejected is not None:
+        rejected, of = status.rejected
+        sentence = f"{rejected:,} of the newest {of:,} entries were rejected"
+        advice = f"Nothing is learned from them. For the reasons: online-svm tail {status.feed}"
+        return Verdict("bad", sentence, advice)
+    silence = status.label_seconds
+    if status.unlabelled and silence is not None and silence > _NO_LABEL_SECONDS:
+        sentence = f"No label for {duration(silence)}; {counted(status.unlabelled, 'answer')} "
+        return Verdict(
+            "care", sentence + ("waits" if status.unlabelled == 1 else "wait"), _NO_LABELS
+        )
+    answers, learned = _since_report(status)
+    usual, delay = _usual(status)
+    if silent(answers, learned, usual, delay):
+        sentence = f"Labels have stopped: {learned:,} for the last {answers:,} answers"
+        return Verdict("care", sentence, _NO_LABELS)
     if status.waiting and status.waiting_seconds > _BEHIND_SECONDS:
         advice = "A number that does not fall: the worker is too slow for its input."
         return Verdict("care", f"Behind{_waits(status)}", advice)
     return None
+
+
+def _since_report(status: FeedStatus) -> tuple[int, int]:
+    """Return the answers and the learned examples since the newest report."""
+    report = status.report or {}
+    seq, n = number(report.get("seq")), number(report.get("n"))
+    if not seq <= status.seq or not n <= status.n:
+        return 0, 0
+    return status.seq - int(seq), status.n - int(n)
+
+
+def _usual(status: FeedStatus) -> tuple[float, float]:
+    """Return the share of entries that were learned, and how many entries a label may take.
+
+    Where a horizon counts time, only time tells that no label comes; the delay is infinite then.
+    """
+    report, horizon = status.report or {}, _predictor(status.settings).get("horizon", 0)
+    seq, n = number(report.get("seq")), number(report.get("n"))
+    delay = number(horizon)
+    return (n / (seq + 1.0) if seq >= 0 else 0.0), (delay if delay >= 0 else math.inf)
 
 
 def _waits(status: FeedStatus, with_age: bool = True) -> str:

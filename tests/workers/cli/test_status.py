@@ -15,6 +15,7 @@ from shipped_redis import PROGRAMS
 
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import WindowConfig
+from online_svm.metrics.agreement import Agreement
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.answer_scoring import StreamValidity
@@ -134,8 +135,8 @@ def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
     ]
     assert lines[5][0] == "Too early to say (needs about 100 more labels): 0 answers scored"
     assert lines[4][0] == (
-        "Too early to say (needs about 2,300 more labels): .500 right where .500 was announced, "
-        "over the last 120"
+        "Too early to say (needs about 270 more labels): .500 right where .500 was announced, "
+        "over all 120"
     )
     found = [orjson.loads(line) for line in run("--json")[1].splitlines()]
     told = {one["feed"]: one["verdict"]["sentence"] for one in found}
@@ -190,7 +191,11 @@ def made_report(labels, probability_of_yes, slices=None, most=SLICE_VALUES):
             values.codes(sent, rows),
         )
     )  # fmt: skip
-    report = replace(validity.report(rows), windowed=windows.report(values))
+    agreement = Agreement(tolerance=0.02)
+    agreement.add(point, columns, ("no", "yes"))
+    report = replace(
+        validity.report(rows), windowed=windows.report(values), agreement=agreement.report()
+    )
     return orjson.loads(encode_report(report, rows))
 
 

@@ -224,9 +224,7 @@ def test_the_alarms_of_a_change_are_one_incident_until_a_report_has_none_open(ma
     mail.report(12_000, monitors={"open": []})
     follower.update()
     assert [(one.since, one.until) for one in follower.shown.incidents] == [(7, 12_000)]
-    assert said(follower.shown) == (
-        "Probabilities hold: .800 right where .800 was announced, over all 12,000"
-    )
+    assert said(follower.shown) == ("Holds: right within .02 over all 12,000; helps")
 
 
 def test_after_an_erasure_the_alarms_since_then_are_shown_though_n_is_lower(mail, follower):

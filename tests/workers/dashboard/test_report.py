@@ -87,7 +87,7 @@ def test_a_quiet_run_says_that_no_alarm_was_raised(mail, embedded_url):
     with Store(embedded_url, mail.name) as store:
         told = sentences(read_past(store))
     assert told == [
-        "Too early to say (needs about 1,800 more labels): 10 answers scored.",
+        "Too early to say (needs about 100 more labels): 10 answers scored.",
         f"The reports of feed {mail.name} from 1970-01-01 00:00:01 to 1970-01-01 00:00:10 (UTC) "
         "end with 10 examples learned, of which 10 were scored.",
         "Over all scored examples 80.0 % were right and 75.0 % was announced.",

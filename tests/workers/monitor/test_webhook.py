@@ -127,7 +127,7 @@ def test_posts_tell_of_alarms_that_began_or_worsened_an_incident(begun):
     ]  # fmt: skip
     assert [m["verdict"]["sentence"] for m in messages[1::2]] == [
         "The guarantee is back since example 70. Too early to say (needs about "
-        "10 more labels): 90 answers scored",
+        "100 more labels): 90 answers scored",
         "Do not trust them since example 80: the labels changed",
     ]
     assert messages[1]["incident"] == {
