@@ -217,8 +217,10 @@ class ActiveModel(Stored):
             found = experts.answer(joining, len(self.stacks))
             method, point, interval = EXPERTS, found.point, found.interval
             outputs |= found.outputs
-        hull = np.minimum(venn.lower, point), np.maximum(venn.upper, point)
-        lower, upper = interval or hull
+        if interval is None:
+            lower, upper = np.minimum(venn.lower, point), np.maximum(venn.upper, point)
+        else:
+            lower, upper = interval
         guarantee, reason = self.guarantee(lacks)
         return PredictionBlock(
             status="ok",
