@@ -23,7 +23,7 @@ ADDRESS = _PROJECT["urls"]["Documentation"].rstrip("/")
 NAVIGATION = {
     "Start here": ["tutorial", "concepts", "choosing-settings", "operate"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
-    "Explained": ["monitoring", "guarantees", "where-it-does-not-help", "scale",
+    "Explained": ["monitoring", "guarantees", "where-it-does-not-help", "compared", "scale",
                   "explanation/architecture", "explanation/extending"],
     "Look up": ["settings", "commands", "features", "errors", "messages", "http", "measured",
                 "river-benchmark", "own-score-benchmark", "python", "glossary"],
@@ -84,6 +84,7 @@ def _write_files(app: Any, error: Exception | None) -> None:
         pages = {name: Path(app.env.doc2path(name)) for name in sorted(app.env.found_docs)}
         for name, source in pages.items():
             shutil.copy(source, built / f"{name}.md")
+        shutil.copytree(DOCS / "notebooks", built / "docs/notebooks", dirs_exist_ok=True)
         (built / "llms.txt").write_text(_listed(pages), "utf-8")
 
 

@@ -59,7 +59,7 @@ def browser():
 
 def test_a_dead_link_or_anchor_stops_the_build(tmp_path):
     package("furo", "pip install -e '.[dev]'")
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/notebooks").mkdir(parents=True)
     for name in ("docs/conf.py", "pyproject.toml", "CITATION.cff"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "docs/_static", tmp_path / "docs/_static")
