@@ -11,17 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.elementary import logs
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidConfig, InvalidInput
 from online_svm.predictor.batch import Answers
 from online_svm.predictor.explanation import Contribution, contributions
 from online_svm.predictor.feed_parameters import ClassifierParameters
-from online_svm.predictor.fitted_memory import (
-    MIN_ROWS,
-    PLAYED_ROWS,
-    FittedMemory,
-    answered_by,
-)
 from online_svm.predictor.labelled_estimator import LabelledEstimator, sorted_array
 from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
 from online_svm.stream import frames
@@ -37,7 +30,13 @@ from online_svm.svm.validation import (
     checked_rows,
     declared_classes,
 )
-from online_svm.types import Floats, Ints
+from online_svm.types import Floats
+
+PLAYED_ROWS = 5_000
+"""Rows of `fit`, the newest, that the model learns."""
+
+MIN_ROWS = 100
+"""Rows below which `fit` learns as a feed does."""
 
 _MIN_PROBABILITY = float(np.finfo(np.float64).tiny)
 """Probabilities are raised to this number before their logarithm is taken."""
@@ -49,9 +48,9 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
 
     The estimator runs the model of a feed in this process: `partial_fit` with the same settings and
     the same rows in the same order gives the same answers, bit for bit. It refits on a schedule and
-    keeps a window of examples. `fit` shuffles its rows, because recent ones count most, and adds a
-    memory: boosted trees that learn all rows, which `partial_fit` then weighs but does not refit.
-    `predict_proba` does not learn.
+    keeps a window of examples, and a longer memory for boosted trees. `fit` shuffles its rows,
+    because recent ones count most, and lets these trees learn all of them. `predict_proba` does not
+    learn.
 
     Rows are arrays of numbers, or data frames of pandas, polars or another library with named
     columns. Named columns may hold numbers, texts, booleans, times and gaps.
@@ -86,8 +85,8 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
     order : {"shuffled", "given"}
         Order in which `fit` learns its rows. Use "given" for rows sorted by time.
     memory : int
-        Rows, the newest, that the boosted trees of `fit` learn; 0 for none, so that `fit` learns as
-        a feed does. A single machine, or `interval_level=None`, answers without them.
+        Rows, the newest, that boosted trees with long memory learn; 0 for none, so that `fit`
+        learns as `partial_fit` does. A single machine answers without them.
     settings : dict, optional
         Further settings of `PredictorConfig` by name.
 
@@ -141,18 +140,23 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         """
         _refuse("fit", refused)
         model, known, rows, labels, schema = self._checked(X, y, None, is_first=True)
-        config = model.predictor.config
+        config, n = model.predictor.config, len(labels)
         if self.order == "shuffled":
-            order = shuffled(len(labels), config.seed)
+            order = shuffled(n, config.seed)
             rows, labels = rows[order], labels[order]
-        memory = self._new_memory(config, schema, len(rows))
-        recent = slice(None if memory is None else -PLAYED_ROWS, None)
-        blocks = _blocks(model.learn(rows[recent], labels[recent].tolist(), schema))
-        if memory is not None:
-            newest, columns = slice(-self.memory, None), _columns(model, labels)
-            present = np.concatenate([model.probabilities(block) for block in blocks])
-            memory.fit(rows[newest], columns[newest], present, config.seed)
-        self._model, self.classes_, self._memory = model, known, memory
+        if n < MIN_ROWS or not config.has_memory:
+            model.learn(rows, labels.tolist(), schema)
+        else:
+            # 1. The trees learn all rows but the newest; the model learns the newest.
+            first, older = max(0, n - PLAYED_ROWS), n - min(PLAYED_ROWS, n // 5)
+            oldest = slice(max(0, n - self.memory), first)
+            model.recall(rows[oldest], labels[oldest].tolist(), schema)
+            model.learn(rows[first:older], labels[first:older].tolist(), schema)
+            model.fit_memory()
+            # 2. The rest shows what each expert is worth. 3. The trees learn all rows.
+            model.learn(rows[older:], labels[older:].tolist(), schema)
+            model.fit_memory()
+        self._model, self.classes_ = model, known
         return self
 
     def partial_fit(
@@ -260,12 +264,8 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         >>> first.name, second.name, bool(first.effect > 0.2 > abs(second.effect))
         ('1', '0', True)
         """
-        predictor, frozen = self._model.predictor, self._model.frozen
-
-        def answer(rows: Floats) -> PredictionBlock:
-            return self._with_memory(rows, frozen.answer(rows))
-
-        return [contributions(predictor, row, answer) for row in self._queries(X)]
+        rows, predictor, frozen = self._queries(X), self._model.predictor, self._model.frozen
+        return [contributions(predictor, row, frozen.answer) for row in rows]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -288,11 +288,11 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         >>> bool((copy.predict_proba(X) == model.predict_proba(X)).all())
         True
         """
-        return cls._loaded(path, own=("order", "memory"))
+        return cls._loaded(path, own=("order",))
 
     def _notes(self) -> dict[str, Any]:
         columns = getattr(self, "feature_names_in_", np.empty(0)).tolist()
-        return {"columns": columns, "order": self.order, "memory": int(self.memory)}
+        return {"columns": columns, "order": self.order}
 
     def _note(self, notes: dict[str, Any] | None) -> None:
         """Set the order and the feature attributes; without names, use the feed's names."""
@@ -300,7 +300,6 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         names = sorted(schema.known)
         if notes is not None:
             names, self.order = notes["columns"], notes["order"]
-            self.memory = int(notes["memory"])
         if not schema.known.keys() >= set(names):
             raise ValueError("its columns are not those of its predictor")
         if names:
@@ -317,15 +316,10 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         """Learn rows in order, and return their answers."""
         is_first = not hasattr(self, "_model")
         model, known, rows, labels, schema = self._checked(X, y, classes, is_first)
-        memory = None if is_first else self._memory
         blocks = _blocks(model.learn(rows, labels.tolist(), schema))
-        if memory is not None:
-            present = np.concatenate([model.probabilities(block) for block in blocks])
-            answer = memory.learn(rows, _columns(model, labels), present)
-            blocks = answered_by(answer, blocks)
         if not schema.declares_labels:  # a feed that discovers its labels
             known = sorted_array(model.labels)
-        self._model, self.classes_, self._memory = model, known, memory
+        self._model, self.classes_ = model, known
         return blocks
 
     def _checked(
@@ -347,16 +341,6 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         schema = model.schema.knowing(first).of_example(first)
         return model, known, self._rows(rows, schema), labels, schema
 
-    def _new_memory(
-        self, config: PredictorConfig, schema: FeatureSchema, n: int
-    ) -> FittedMemory | None:
-        """Return an empty memory for n rows; None if the model shall answer alone."""
-        if not isinstance(self.memory, int | np.integer) or self.memory < 0:
-            raise InvalidConfig(f"memory: {self.memory!r} is no number of rows; 0 is for none")
-        if min(self.memory, n) < MIN_ROWS or not config.members or config.interval_level is None:
-            return None
-        return FittedMemory.of(config, is_named=schema.is_mixed)
-
     def _new_model(
         self, labels: NDArray[Any], classes: ArrayLike | None
     ) -> tuple[LabelledPredictor, NDArray[Any]]:
@@ -364,7 +348,6 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         known = declared_classes(labels, classes, may_declare=True)
         texts = LabelTexts(known)
         parameters = self.get_params(deep=False)
-        parameters.pop("memory")
         if parameters.pop("order") not in ("shuffled", "given"):
             raise InvalidConfig(f"order: {self.order!r} is unknown; use 'shuffled' or 'given'")
         config = config_of(parameters, texts, [texts.text(k) for k in known])
@@ -373,13 +356,7 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
     def _answers(self, X: Any) -> PredictionBlock:
         """Return the answers to rows."""
         rows = self._queries(X)
-        return self._with_memory(rows, self._model.ask(rows))
-
-    def _with_memory(self, rows: Floats, block: PredictionBlock) -> PredictionBlock:
-        if self._memory is None:
-            return block
-        answer = self._memory.answer(rows, self._model.probabilities(block))
-        return answered_by(answer, [block])[0]
+        return self._model.ask(rows)
 
     def _queries(self, X: Any) -> Floats:
         """Return rows as the model takes them; raise NotFittedError before there is one."""
@@ -408,11 +385,6 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
 
 def _blocks(found: Answers) -> list[PredictionBlock]:
     return [block for block in found if isinstance(block, PredictionBlock)]
-
-
-def _columns(model: LabelledPredictor, labels: NDArray[Any]) -> Ints:
-    """Return the column of each label in the model's probabilities."""
-    return np.array(model.columns_of(labels.tolist()), dtype=np.int64)
 
 
 def _refuse(method: str, given: Mapping[str, Any]) -> None:

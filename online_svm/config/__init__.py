@@ -106,6 +106,14 @@ class PredictorFields(
         "Venn predictor.",
     )
 
+    memory: int = Field(
+        100_000,
+        ge=0,
+        le=10_000_000,
+        description="Learned examples, the newest, that trees with long memory learn, up to 16 MB "
+        "of cells; 0 for none. A single machine, a P-SVM and a score that answers alone have none.",
+    )
+
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
     semantics: int = Field(
@@ -241,6 +249,11 @@ class PredictorConfig(PredictorFields):
         if isinstance(committee, tuple):
             return committee
         return DEFAULT_MEMBERS if committee == "default" else ()
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether trees with long memory join the answers of the committee."""
+        return bool(self.memory and self.members) and self.score_role != "alone"
 
     @property
     def n_scores(self) -> int:

@@ -115,14 +115,18 @@ class MemoryEncoder:
         `learn`: whether values of categories that have no code get one.
         """
         out = np.empty((len(rows), len(self.columns)))
+        numbers = [c for c, (f, kind, _) in enumerate(self.columns) if kind == NUMBER]
+        numbers = [c for c in numbers if self.columns[c].source < rows.shape[1]]
+        values = rows[:, [self.columns[c].source for c in numbers]]
+        out[:, numbers] = np.where(np.abs(values) <= MAX_FEATURE_SIZE, values, np.nan)
         for c, column in enumerate(self.columns):
+            if c in numbers:
+                continue
             if column.source >= rows.shape[1]:
                 out[:, c] = MISSING if column.kind == CATEGORY else np.nan
                 continue
             cells = rows[:, column.source]
-            if column.kind == NUMBER:
-                out[:, c] = np.where(np.abs(cells) <= MAX_FEATURE_SIZE, cells, np.nan)
-            elif column.kind == BOOLEAN:
+            if column.kind == BOOLEAN:
                 out[:, c] = _truths(cells)
             elif column.kind == TIME:
                 out[:, c] = _part_of_time(cells, column.part)

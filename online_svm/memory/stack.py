@@ -1,8 +1,8 @@
-"""A stack of the newest labels: weights of the present answer, the long trees and the mid trees.
+"""Stacks of the newest labels: weights of the present answer, the long trees and the mid trees.
 
-The stack is a softmax regression on the log-odds of its experts, for two classes with an intercept.
-Every `FIT_EVERY` labels it is fitted on the newest `size` labels, with a penalty centred at the
-first expert alone: without evidence the stack says what the first expert says.
+A stack is a softmax regression on the log-odds of its experts, for two classes with an intercept.
+Every `FIT_EVERY` labels it is fitted on its newest labels, with a penalty centred at the first
+expert alone: without evidence the stack says what the first expert says.
 """
 
 from collections.abc import Sequence
@@ -22,77 +22,84 @@ TOLERANCE = 1e-3  # largest entry of the gradient, a sum over the examples
 MIN_PROBABILITY = 1e-6
 
 
-class MemoryStack(StoredArrays):
-    """A stack of `n_experts` experts for `n_classes` classes.
+class MemoryStacks(StoredArrays):
+    """Stacks of the same experts, one for each number of labels in `sizes`.
 
     Examples
     --------
-    >>> stack = MemoryStack(2, 2, 1_000)
+    >>> stacks = MemoryStacks(2, 2, [200, 1_000])
     >>> flat, sure = np.full((600, 2), 0.5), np.tile([0.2, 0.8], (600, 1))
     >>> for i in range(0, 600, 100):
-    ...     stack.learn([flat[:100], sure[:100]], np.ones(100, dtype=np.int64))
-    >>> stack.answer([flat[:1], sure[:1]]).round(2).tolist()
-    [[0.01, 0.99]]
+    ...     stacks.learn([flat[:100], sure[:100]], np.ones(100, dtype=np.int64))
+    >>> stacks.answer([flat[:1], sure[:1]]).round(2).tolist()
+    [[[0.03, 0.97]], [[0.01, 0.99]]]
     """
 
     _stored = StateSchema(
-        one("n"), floats("_odds.held", "n ._n_inputs ._n_classes", stored_as="odds"),
+        one("n"), floats("_odds.held", "n ._n_experts ._n_odds", stored_as="odds"),
         ints("_columns.held", "n", below="._n_classes", stored_as="columns"), floats("weights"),
     )  # fmt: skip
 
-    def __init__(self, n_experts: int, n_classes: int, size: int) -> None:
-        self._size, self._n_classes = size, n_classes
-        self._n_inputs = n_experts + (n_classes == 2)
-        self._odds = SlidingArray(np.empty((0, self._n_inputs, n_classes)))
+    def __init__(self, n_experts: int, n_classes: int, sizes: Sequence[int]) -> None:
+        self._sizes, self._n_experts, self._n_classes = sizes, n_experts, n_classes
+        self._n_odds = n_classes - 1
+        self._odds = SlidingArray(np.empty((0, n_experts, self._n_odds)))
         self._columns = SlidingArray(np.empty(0, dtype=np.int64))
         self.n = 0  # learned labels
-        self._centre = np.zeros(self._n_inputs)
+        self._centre = np.zeros(n_experts + (n_classes == 2))
         self._centre[0] = 1.0
-        self.weights = self._centre.copy()
+        self.weights = np.tile(self._centre, (len(sizes), 1))
 
     @property
     def next_stop(self) -> int:
         """Number of learned labels up to which the weights do not change."""
         return self.n - self.n % FIT_EVERY + FIT_EVERY
 
-    def answer(self, experts: Sequence[Floats]) -> Floats:
-        """Return probabilities, shape (m, n_classes), given those of each expert."""
-        sums = np.zeros(experts[0].shape)
-        for m, odds in enumerate(self._inputs(experts).transpose(1, 0, 2)):
-            sums += self.weights[m] * odds
-        terms = exps(sums - sums.max(axis=1, keepdims=True))
-        total = np.zeros(len(terms))
-        for k in range(self._n_classes):  # in this order, so that a row has the same bits anywhere
-            total += terms[:, k]
-        return np.asarray(terms / total[:, None])
+    def answer(self, experts: Sequence[Floats] | Floats) -> Floats:
+        """Return the probabilities of each stack, shape (n_stacks, m, n_classes).
 
-    def learn(self, experts: Sequence[Floats], columns: Ints) -> None:
+        `experts`, each of shape (m, n_classes): the probabilities of each expert.
+        """
+        odds = self._inputs(_odds_of(experts))
+        terms = np.zeros((len(self.weights), len(odds), self._n_classes))
+        for m in range(odds.shape[1]):
+            terms += self.weights[:, m, None, None] * odds[:, m]
+        terms = exps(terms - terms.max(axis=2, keepdims=True))
+        total = np.zeros(terms.shape[:2])
+        for k in range(self._n_classes):  # in this order, so that a row has the same bits anywhere
+            total += terms[:, :, k]
+        return np.asarray(terms / total[:, :, None])
+
+    def learn(self, experts: Sequence[Floats] | Floats, columns: Ints) -> None:
         """Learn what the experts said of labelled rows, up to `next_stop`.
 
         `experts`: each of shape (m, n_classes).
         `columns`, shape (m,): class columns of the labels.
         """
-        self._odds.append(self._inputs(experts))
+        self._odds.append(_odds_of(experts))
         self._columns.append(columns)
         self.n += len(columns)
         for held in (self._odds, self._columns):
-            held.drop_before(held.stop - self._size)
+            held.drop_before(held.stop - max(self._sizes))
         if self.n % FIT_EVERY == 0:
-            examples = SoftmaxStack(
-                np.ascontiguousarray(self._odds.held), np.ascontiguousarray(self._columns.held),
-                self._centre, RIDGE,
-            )  # fmt: skip
-            fit_softmax(examples, self.weights, TOLERANCE)
+            for weights, size in zip(self.weights, self._sizes, strict=True):
+                odds, newest = self._inputs(self._odds.held[-size:]), self._columns.held[-size:]
+                examples = SoftmaxStack(odds, np.ascontiguousarray(newest), self._centre, RIDGE)
+                fit_softmax(examples, weights, TOLERANCE)
 
     def _on_restored(self) -> None:
-        require(len(self._columns) == min(self.n, self._size), "n")
+        require(len(self._columns) == min(self.n, max(self._sizes)), "n")
 
-    def _inputs(self, experts: Sequence[Floats]) -> Floats:
-        """Return the log-odds against the first class, shape (m, n_inputs, n_classes)."""
-        found = np.zeros((len(experts[0]), len(self._centre), self._n_classes))
-        for m, p in enumerate(experts):
-            odds = logs(np.maximum(p, MIN_PROBABILITY).ravel()).reshape(p.shape)
-            found[:, m] = odds - odds[:, :1]
+    def _inputs(self, odds: Floats) -> Floats:
+        """Return the inputs of the regressions, shape (m, n_inputs, n_classes)."""
+        found = np.zeros((len(odds), len(self._centre), self._n_classes))
+        found[:, : self._n_experts, 1:] = odds
         if self._n_classes == 2:
             found[:, -1, 1] = 1.0
         return found
+
+
+def _odds_of(experts: Sequence[Floats] | Floats) -> Floats:
+    """Return log-odds of the classes against the first, shape (m, n_experts, n_classes - 1)."""
+    odds = logs(np.maximum(np.stack(list(experts), axis=1), MIN_PROBABILITY))
+    return np.asarray(odds[:, :, 1:] - odds[:, :, :1])

@@ -225,6 +225,7 @@ class LearningOrder:
     gaps: Bools  # shape (m,); whether the row settles that its example is never learned
     before: Ints  # shape (m,); examples learned before each row
     is_plain: bool  # whether every row answers and learns
+    ids: Sequence[str | None] = ()  # the producer's ids; empty if no example has one
     # Of each row, if an example is answered in one row and settled in another; else both are empty:
     examples: Sequence[PendingExample] = ()
     opens: Sequence[int] = ()  # change in the number of answers that wait for a label: 1, 0 or -1
@@ -247,7 +248,7 @@ class LearningOrder:
             before = _before(n, learns)
         answers = learns if is_plain else np.ones(m, dtype=np.bool_)
         flags = (answers, learns, ~learns)
-        return cls(batch.X, codes, probs, slices, *flags, before, is_plain)
+        return cls(batch.X, codes, probs, slices, *flags, before, is_plain, batch.ids or ())
 
     @classmethod
     def of_steps(cls, steps: Sequence[LabelStep], codes: Ints, n: int) -> Self:
@@ -265,7 +266,8 @@ class LearningOrder:
         X, slices = stacked([each.x for each in examples]), [each.slices for each in examples]
         return cls(
             X, of_rows, probs, np.array(slices, dtype=np.int64), answers, learns, gaps,
-            _before(n, learns), is_plain=False, examples=examples,
+            _before(n, learns), is_plain=False, ids=[each.id for each in examples],
+            examples=examples,
             opens=[step.opens for step in steps],
         )  # fmt: skip
 
@@ -320,7 +322,8 @@ class LearningOrder:
         return LearningOrder(
             self.X[chosen], self.codes[chosen], self.probs[chosen], self.slices[chosen],
             self.answers[chosen], self.learns[chosen], self.gaps[chosen], self.before[chosen],
-            self.is_plain, _chosen(self.examples, chosen), _chosen(self.opens, chosen),
+            self.is_plain, _chosen(self.ids, chosen), _chosen(self.examples, chosen),
+            _chosen(self.opens, chosen),
         )  # fmt: skip
 
     def settled(self, block: PredictionBlock | None, columns: Ints) -> list[SettledRows]:

@@ -4,7 +4,8 @@
    and two logistic regressions, are averaged with weights that follow their likelihood.
 2. Experts that correct, such as `LabelHistory`, correct the average, and a second ensemble weighs
    corrected and uncorrected probabilities: on independent examples a correction loses its weight.
-3. The intervals are those of `RecentIntervals`, for any number of classes. With delayed labels the
+3. With a memory, `MemoryExperts` average that present answer with trees that learn all rows.
+4. The intervals are those of `RecentIntervals`, for any number of classes. With delayed labels the
    state has learned much since the original answers, so they count its own just before each label.
 
 With delayed labels, an example is learned with the outputs of the moment when it was answered
@@ -23,6 +24,7 @@ from online_svm.predictor.expert_average import AverageRows, ExpertAverage
 from online_svm.predictor.expert_table import EXPERTS as TABLE
 from online_svm.predictor.expert_table import groups_of
 from online_svm.predictor.first_examples import FirstExamples
+from online_svm.predictor.memory_experts import N_SAID, PRESENT, MemoryExperts
 from online_svm.predictor.recent_interval import RecentIntervals
 from online_svm.predictor.recent_stacks import RecentStacks
 from online_svm.predictor.simple_experts import bounded, next_fit
@@ -33,6 +35,9 @@ from online_svm.storage.state_schema import StateSchema, Stored, flag, number, p
 from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Floats, Ints
+
+MEMORY = "memory"
+"""Name of what is stored of a row for the experts with long memory."""
 
 EXPERTS = "experts"
 """Its name as a method in answers."""
@@ -70,7 +75,7 @@ class ExpertEnsemble(Stored):
     _stored = StateSchema(
         number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"),
         texts("_labels"), part("_first"), part("_average", stored_as="weights"),
-        part("_corrected"), part("experts", stored_as=""), part("_intervals"),
+        part("_corrected"), part("experts", stored_as=""), part("memory"), part("_intervals"),
     )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -85,6 +90,16 @@ class ExpertEnsemble(Stored):
         update = DELAYED_UPDATE if self._is_delayed else HISTORY_UPDATE
         self._corrected = Ensemble(1 + len(self._corrections), update)
 
+    def forget_memory(self) -> None:
+        """Start again with the experts that have long memory."""
+        self.memory = MemoryExperts(self.view) if self._config.has_memory else None
+
+    @property
+    def memory_of_feed(self) -> MemoryExperts:
+        """The experts with long memory, which the configuration must have."""
+        assert self.memory is not None
+        return self.memory
+
     def _begin(self, view: ClassView) -> None:
         self.view = view  # the classes of the answers
         made = ((key, make(self._config, len(view.classes))) for key, make in TABLE.items())
@@ -92,6 +107,7 @@ class ExpertEnsemble(Stored):
         correcting = (one.outputs for one in self.experts.values() if one.corrects)
         self._corrections = [name for outputs in correcting for name in outputs]
         self._average = ExpertAverage(self._groups, is_delayed=self._is_delayed)
+        self.forget_memory()
         self._intervals = self._new_intervals()
 
     def _new_intervals(self) -> RecentIntervals | None:
@@ -108,11 +124,15 @@ class ExpertEnsemble(Stored):
     def weights(self) -> dict[str, float]:
         """Part of each expert in the next answer, by name; they sum to one.
 
-        An expert that corrects has the part of the corrected average.
+        An expert that corrects has the part of the corrected average. A stack of the memory counts
+        as one expert, though it weighs the present answer, too.
         """
-        uncorrected, *corrections = self._corrected.weights.tolist()
+        has_trees = self.memory is not None and self.memory.is_awake
+        memory = self.memory_of_feed.weights if has_trees else {}
+        present = memory.pop(PRESENT, 1.0)
+        uncorrected, *corrections = (present * w for w in self._corrected.weights.tolist())
         parts = {name: uncorrected * part for name, part in self._average.weights.items()}
-        return parts | dict(zip(self._corrections, corrections, strict=True))
+        return parts | dict(zip(self._corrections, corrections, strict=True)) | memory
 
     def adopt(self, view: ClassView) -> None:
         """Answer with other classes from now on.
@@ -129,6 +149,8 @@ class ExpertEnsemble(Stored):
         self._average = self._average.of_experts(self._groups)
         self._first.move(np.array(places, dtype=np.int64))
         self._is_stale = True
+        if self.memory is not None:
+            self.memory.adopt(view)
         intervals, self._intervals = self._intervals, self._new_intervals()
         if intervals is not None and self._intervals is not None:
             self._intervals.follow(intervals)
@@ -172,6 +194,8 @@ class ExpertEnsemble(Stored):
         self._ask(rows, stored, found, corrects=True)
         corrected = [found[name] for name in self._corrections]
         mixed = self._corrected.answer([average, *corrected], columns)
+        if self.memory is not None:
+            mixed = self.memory.answer(mixed, rows._replace(stored=stored.get(MEMORY)))
         interval = None
         if self._intervals is not None:
             copied = None if earlier is None else earlier.copied
@@ -200,6 +224,8 @@ class ExpertEnsemble(Stored):
         k = len(self.view.classes)
         weightings, experts = self._average.shape
         shapes: dict[str, tuple[int, ...]] = {"experts": (experts, k), "forecasts": (weightings, k)}
+        if self.memory is not None:
+            shapes[MEMORY] = (k, N_SAID)
         return shapes | {
             key: (k, one.n_stored) for key, one in self.experts.items() if one.n_stored
         }

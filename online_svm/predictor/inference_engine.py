@@ -1,5 +1,6 @@
 """InferenceEngine: answer and learn rows in order, in blocks that one model answers."""
 
+from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Self
 
@@ -20,6 +21,7 @@ from online_svm.predictor.frozen_predictor import (
 )
 from online_svm.predictor.guarantee import LabelGaps
 from online_svm.predictor.label_budget import LabelBudget
+from online_svm.predictor.memory_experts import FittedTrees, MemoryExperts
 from online_svm.predictor.pending_examples import answer_time_outputs, give
 from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
 from online_svm.predictor.simple_experts import next_fit
@@ -83,16 +85,39 @@ class InferenceEngine(Stored):
         """Adopt the names and number of the features."""
         self.scoring.features = schema.names
         self.scoring.watched = schema.dimension if schema.is_mixed else None
+        if self._schedule.memory is not None:
+            self._schedule.memory.is_named = schema.is_mixed
 
     def activate_if_due(self) -> None:
         """Activate the refit that is due now; wait for its result if it has to take effect now.
 
-        The simple experts are fitted if they are due.
+        The same holds of the trees of the memory. The simple experts are fitted if they are due.
         """
         due = self._schedule.due_model()
         if due is not None:
             self._activate(due)
         self._prepare()
+        fits = self._schedule.memory
+        if fits is not None:
+            self.take_trees(fits.due())
+            fits.fit_if_due()
+
+    def take_trees(self, fitted: Sequence[FittedTrees]) -> None:
+        """Answer with newly fitted trees of the memory from now on."""
+        for one in fitted:
+            self._experts.memory_of_feed.take(one)
+
+    def fit_memory(self, *, forgets: bool) -> None:
+        """Fit the memory's trees to all rows now, and wait for them.
+
+        `forgets`: whether to begin as a new feed does: with the first weights, without stacks, and
+            without trees of few rows.
+        """
+        fits = self._schedule.memory
+        assert fits is not None
+        if forgets:
+            self._experts.forget_memory()
+        self.take_trees(fits.fit_now(needs_many=forgets))
 
     def _activate(self, due: DueModel) -> None:
         self.model = self._activated(due)
@@ -161,6 +186,7 @@ class InferenceEngine(Stored):
         schedule, due = self._schedule, self._next_change()
         block = order.part(begin, self._end_of_block(order, begin, due))
         block, answered = self._answer_until_acted(block)
+        schedule.learned(block)
         if not block.is_plain and block.gaps.any():
             self._gaps.unlabelled = int(block.before[block.gaps][-1])
         if schedule.acts and _acted_at(answered) is not None:
@@ -245,6 +271,11 @@ class InferenceEngine(Stored):
         """Whether the expert ensemble answers."""
         model = self.model
         return model is None or model.for_experts is not None
+
+    @property
+    def memory(self) -> MemoryExperts | None:
+        """The experts with long memory; None without a memory."""
+        return self._experts.memory
 
     @property
     def _lacks(self) -> GuaranteeReason | None:

@@ -11,10 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.predictor.fitted_memory import FittedMemory
 from online_svm.predictor.labelled_predictor import LabelledPredictor, parameters_of
 from online_svm.storage.saved_model import SavedModel, stored_config
-from online_svm.storage.state import pack, unpack
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats
 
@@ -24,7 +22,6 @@ class LabelledEstimator(ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
     _model: LabelledPredictor
-    _memory: FittedMemory | None = None  # None: the model answers alone
     _saved_as: ClassVar[str]
     """The public class; an `OnlineCalibrator` has a configuration with scores alone."""
 
@@ -39,8 +36,7 @@ class LabelledEstimator(ClassifierMixin, BaseEstimator):
         if not all(isinstance(label, bool | int | float | str) for label in labels):
             raise InvalidInput(f"y: labels as {labels[0]!r} cannot be saved; use text or numbers")
         own = {"labels": labels, "dtype": self.classes_.dtype.str}
-        memory = b"" if self._memory is None else pack({}, self._memory.state())
-        SavedModel(own | self._notes(), self._model.predictor.snapshot(), memory).write(target)
+        SavedModel(own | self._notes(), self._model.predictor.snapshot()).write(target)
 
     def _notes(self) -> dict[str, Any]:
         """Return what `_note` reads, as JSON values."""
@@ -73,9 +69,6 @@ class LabelledEstimator(ClassifierMixin, BaseEstimator):
             if notes is not None:
                 made.classes_ = made.classes_.astype(np.dtype(str(notes["dtype"])))
             made._note(notes)
-            if saved.memory:
-                memory = FittedMemory.of(config, is_named=model.schema.is_mixed)
-                made._memory = memory.restore(unpack(saved.memory).arrays)
         except InvalidSnapshot:
             raise
         except (LookupError, TypeError, ValueError) as error:

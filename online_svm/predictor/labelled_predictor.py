@@ -89,6 +89,16 @@ class LabelledPredictor:
         _warn(kind for kind in self.predictor.drain_changed_kinds() if kind not in before)
         return found
 
+    def recall(self, X: Floats, labels: Sequence[Any], schema: FeatureSchema) -> None:
+        """Let only the memory learn rows, which come before all others."""
+        self._frozen = None
+        self.predictor.recall(X, [self.texts.text(label) for label in labels], schema)
+
+    def fit_memory(self) -> None:
+        """Fit the trees of the memory to all rows."""
+        self._frozen = None
+        self.predictor.fit_memory()
+
     def probabilities(self, block: PredictionBlock) -> Floats:
         """Return the probability of each of `labels`, shape (m, K); rows sum to 1.
 

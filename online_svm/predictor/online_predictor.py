@@ -22,14 +22,16 @@ after its last example was learned. An alarm withdraws the refits under way, and
 restarts with the examples that follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
+from itertools import chain
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
+from online_svm.memory.rows import MemoryChunk
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.batch import (
     Admission,
@@ -45,9 +47,10 @@ from online_svm.predictor.changed_kinds import ChangedKind
 from online_svm.predictor.delayed_labels import DelayedLabels, LabelStep
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.inference_engine import InferenceEngine
+from online_svm.predictor.memory_fits import MemoryStatus
 from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.refit.task import Refitter
-from online_svm.storage.state import Header, State, nest, pack, under, unpack
+from online_svm.storage.state import Header, State, as_array, nest, pack, under, unpack
 from online_svm.stream.input_batch import (
     AnsweredIds,
     DelayedLabel,
@@ -61,6 +64,9 @@ from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.validity_report import Done
 from online_svm.types import Floats
+
+_CHUNK = "memory_chunk"
+"""Name of the chunks of the memory in a snapshot."""
 
 
 class OnlinePredictor:
@@ -149,8 +155,18 @@ class OnlinePredictor:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next answer needs a refit result that has not been taken yet."""
+        """Whether the next answer needs a refit result, or trees of the memory, not taken yet."""
         return self._schedule.is_waiting
+
+    @property
+    def is_waiting_for_refit(self) -> bool:
+        """Whether the next answer needs a refit result that has not been taken yet."""
+        return self._schedule.is_waiting_for_refit
+
+    @property
+    def is_waiting_for_trees(self) -> bool:
+        """Whether the next answer needs trees of the memory that are not fitted yet."""
+        return self._schedule.memory is not None and not self._schedule.memory.is_ready
 
     @property
     def is_refitting(self) -> bool:
@@ -159,7 +175,7 @@ class OnlinePredictor:
 
     @property
     def until_wait(self) -> int:
-        """Lower bound on the examples that can be learned before an answer needs a refit result.
+        """Lower bound on the examples that can be learned before an answer needs a refit or trees.
 
         If the next answer already needs one, the count starts after that answer.
         """
@@ -366,10 +382,90 @@ class OnlinePredictor:
         self.activate_if_due()
         return self._engine.frozen(self.schema)
 
-    def snapshot(self) -> bytes:
+    @property
+    def memory_status(self) -> MemoryStatus | None:
+        """Rows, bytes, bound, last fit and weights of the memory; None without a memory."""
+        fits, experts = self._schedule.memory, self._engine.memory
+        if fits is None or experts is None:
+            return None
+        rows = fits.rows
+        return MemoryStatus(len(rows), rows.n_bytes, fits.bound, experts.fitted_at, experts.weights)
+
+    @property
+    def memory_stop(self) -> int:
+        """Number of the next row of the memory; 0 without a memory."""
+        return 0 if self._schedule.memory is None else self._schedule.memory.stop
+
+    @property
+    def memory_first_chunk(self) -> int:
+        """Index of the first chunk of the memory that this state needs; 0 without a memory."""
+        fits = self._schedule.memory
+        return 0 if fits is None else fits.first_chunk
+
+    def memory_chunks(self, since: int = 0) -> list[MemoryChunk]:
+        """Return the chunks of the memory with rows numbered `since` or higher, the open one too.
+
+        Together with a snapshot without rows they are the whole state: see `restore`. A finished
+        chunk changes no more, so `since` may be the `memory_stop` of the last call.
+        """
+        self.activate_if_due()
+        fits = self._schedule.memory
+        return [] if fits is None else fits.chunks(self.labels.labels, since)
+
+    def erase_rows(self, ids: Collection[str]) -> int:
+        """Delete the rows of these ids from the memory; return their number.
+
+        What the memory learned is discarded, and its trees are fitted to the rows that remain; this
+        is awaited. The window, the machines and everything else stay.
+        """
+        fits = self._schedule.memory
+        count = 0 if fits is None else fits.erase(ids)
+        if count:
+            self._engine.fit_memory(forgets=True)
+        return count
+
+    def adopt_rows(self, chunks: Iterable[bytes], ids: Collection[str]) -> int:
+        """Replace the rows of the memory by those of chunks; return how many are left out.
+
+        For a predictor that has learned the newest examples again, without those of `ids`: the
+        chunks are those of the predictor before. Rows of `ids` are left out, and rows of labels
+        that this predictor does not know. The trees are then fitted as after `erase_rows`.
+
+        Raises InvalidSnapshot if a chunk is damaged.
+        """
+        fits = self._schedule.memory
+        if fits is None:
+            return 0
+        count = fits.adopt(chunks, ids, self.labels.labels)
+        self._engine.fit_memory(forgets=True)
+        return count
+
+    def recall(self, X: Floats, labels: Sequence[str], schema: FeatureSchema) -> None:
+        """Take rows that came before the first example into the memory; nothing else learns them.
+
+        The memory's trees are then fitted by `fit_memory`, not before. Without a memory nothing is
+        done.
+
+        `X`, shape (m, n_features); `labels`, length m; `schema`: as in `step_many`.
+        """
+        fits = self._schedule.memory
+        if fits is not None:
+            self._know(schema)
+            fits.recall(X, self.labels.codes(labels))
+
+    def fit_memory(self) -> None:
+        """Fit the memory's trees to all of its rows now; weights and stacks stay."""
+        if self._schedule.memory is not None:
+            self.activate_if_due()
+            self._engine.fit_memory(forgets=False)
+
+    def snapshot(self, *, with_rows: bool = True) -> bytes:
         """Return the whole state, including the result of a refit under way, which is awaited.
 
-        `restore` continues from it byte for byte.
+        `restore` continues from it byte for byte. A fit of the memory's trees under way is not
+        awaited; it is computed again after a restore.
+
+        `with_rows`: whether to include the rows of the memory; see `memory_chunks`.
         """
         self.activate_if_due()
         header: Header = {"config": self.config.model_dump(mode="json")}
@@ -381,15 +477,26 @@ class OnlinePredictor:
         if self.config.takes_delayed_labels:
             header["late"], parts = self.delayed_labels.state()
             arrays |= nest("late", parts)
+        chunks = self.memory_chunks() if with_rows else ()
+        arrays |= {f"{_CHUNK}.{chunk.index}": as_array(chunk.data) for chunk in chunks}
         return pack(header, arrays)
 
-    def restore(self, data: bytes | memoryview) -> None:
+    def restore(self, data: bytes | memoryview, chunks: Iterable[bytes] = ()) -> None:
         """Continue from a snapshot of a predictor with the same configuration.
+
+        Parameters
+        ----------
+        data : bytes
+            What `snapshot` returned.
+        chunks : iterable of bytes, optional
+            The data of the chunks of the memory, if the snapshot has no rows. Rows that this state
+            does not need are ignored.
 
         Raises
         ------
         InvalidSnapshot
-            If the bytes are damaged or the configuration differs; the predictor is unchanged then.
+            If the bytes are damaged, the configuration differs, or a row of the memory is missing;
+            the predictor is unchanged then.
         """
         state = unpack(data)
         ours = self.config.model_dump(mode="json")
@@ -397,12 +504,12 @@ class OnlinePredictor:
             raise InvalidSnapshot("the snapshot was made under another configuration")
         restored = type(self)(self.config, self._refitter)
         try:
-            restored._load(state)
+            restored._load(state, chunks)
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"the snapshot lacks or contradicts itself: {error}") from error
         self.__dict__.update(restored.__dict__)
 
-    def _load(self, state: State) -> None:
+    def _load(self, state: State, chunks: Iterable[bytes]) -> None:
         header, arrays = state
         names = None if header["names"] is None else tuple(header["names"])
         self._schedule = RefitSchedule(self.config, self._refitter).restore(state)
@@ -415,6 +522,9 @@ class OnlinePredictor:
         self._engine = InferenceEngine(self.config, self._schedule).restore(state)
         self._engine.scoring.wait_for(self.delayed_labels.examples())
         self._know(self.schema.of_features(names, header["dimension"]))
+        if self._schedule.memory is not None:
+            own = (chunk.tobytes() for chunk in under(_CHUNK, arrays).values())
+            self._schedule.memory.take_rows(chain(own, chunks), self.labels.labels)
         self._schedule.continue_refits()
 
 

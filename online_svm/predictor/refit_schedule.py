@@ -6,6 +6,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.batch import LearningOrder
+from online_svm.predictor.memory_fits import MemoryFits
 from online_svm.refit.committee.staleness import Staleness
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from online_svm.storage.state import as_array, require
@@ -142,17 +143,19 @@ class RefitSchedule(Stored):
     `since`: examples learned at the last alarm that was acted on.
     `order`, shape (n_features,): features with names: the column indices sorted by name.
     `acts`: whether alarms may restart the schedule (`on_drift` is not "report").
+    `memory`: the rows and fits of the trees with long memory; None without them.
     """
 
     _stored = StateSchema(
         number("n"), number("since"), number("_frozen"), flag("_is_current"),
         bytes_of("_learner", "n"), part("_distance"), part("labels", stored_as=""),
         part("_examples", stored_as="", of="_new_examples"),
-        part("_awaited", stored_as="pending", of="_new_pending"),
+        part("_awaited", stored_as="pending", of="_new_pending"), part("memory"),
     )  # fmt: skip
 
     def __init__(self, config: PredictorConfig, refitter: Refitter) -> None:
         self._config, self._refitter = config, refitter
+        self.memory = MemoryFits(config, refitter) if config.has_memory else None
         self._dense_until = config.dense_until  # derived from other settings
         self.acts = config.on_drift != "report"
         self.n = self.since = 0
@@ -173,6 +176,11 @@ class RefitSchedule(Stored):
 
     @property
     def is_waiting(self) -> bool:
+        """Whether the next answer waits for a refit result, or for trees of the memory."""
+        return self.is_waiting_for_refit or (self.memory is not None and self.memory.is_waiting)
+
+    @property
+    def is_waiting_for_refit(self) -> bool:
         """Whether the next answer waits for a refit result."""
         pending = self._pending
         return self.is_refitting and pending is not None and pending.activation == self.n
@@ -184,7 +192,12 @@ class RefitSchedule(Stored):
 
     @property
     def until_wait(self) -> int:
-        """Lower bound on the examples to learn until an answer needs a refit result."""
+        """Lower bound on the examples to learn until an answer needs a result or trees."""
+        until = self._until_refit
+        return until if self.memory is None else min(until, self.memory.until_wait)
+
+    @property
+    def _until_refit(self) -> int:
         pending = self._pending
         if pending is not None and pending.result is None and pending.activation > self.n:
             return pending.activation - self.n
@@ -195,12 +208,19 @@ class RefitSchedule(Stored):
         """Counts of learned examples at which answering must stop for a refit."""
         due = [] if self._pending is None else [self._pending.activation]
         freeze = self._next_freeze()
+        due += [] if self.memory is None else self.memory.changes
         return [*due, freeze] if self.acts and freeze is not None else due
 
     def hold(self, order: LearningOrder) -> None:
         """Store the examples that will be learned in this order."""
         held = order.learned()
         self._examples.append(held.X, held.codes, held.probs, len(self.labels.labels))
+
+    def learned(self, order: LearningOrder) -> None:
+        """Add the rows that were learned to the memory."""
+        if self.memory is not None:
+            held = order.learned()
+            self.memory.learn(held.X, held.codes, held.ids)
 
     def relabel(self, n: int, label: str) -> None:
         """Change the label of a learned example for the next refit."""
@@ -225,6 +245,8 @@ class RefitSchedule(Stored):
         self._distance = RefitDistance(self._config)
         self._refitter.withdraw()
         self._examples.restart(self.n)
+        if self.memory is not None:
+            self.memory.restart()
 
     def due_model(self) -> DueModel | None:
         """Return the model that takes effect now, if any; wait for its result.
@@ -305,6 +327,8 @@ class RefitSchedule(Stored):
         """
         learner, self._stored_learner = self._stored_learner, b""
         self._refitter.reset(learner or None)
+        if self.memory is not None:
+            self.memory.continue_fits()
 
     @property
     def _has_learner(self) -> bool:

@@ -14,9 +14,10 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
+from online_svm.refit.memory_trees import fitted_bytes
 from online_svm.refit.scaling import Scaling, WindowScaling
 from online_svm.refit.state_checks import opened
-from online_svm.refit.task import Fitted, RefitResult, RefitTask, Refitter
+from online_svm.refit.task import Fitted, ForestFit, RefitResult, RefitTask, Refitter
 from online_svm.storage.state import State, as_array, nest, pack, under
 from online_svm.stream.cells import widened
 from online_svm.stream.split import training_mask
@@ -270,6 +271,22 @@ class HeldWindow:
         return training_mask(config.split, start, stop, config.training_share, config.seed)
 
 
+class InlineFit(ForestFit):
+    """A fit of the memory's trees, computed when its result is requested."""
+
+    def __init__(self, task: bytes) -> None:
+        self._task = task
+
+    @property
+    @override
+    def is_ready(self) -> bool:
+        return True
+
+    @override
+    def result(self) -> bytes:
+        return fitted_bytes(self._task)
+
+
 class InlineRefitter(Refitter):
     """Computes a refit in this process when its result is requested.
 
@@ -281,6 +298,10 @@ class InlineRefitter(Refitter):
         self._config, self._rests = config, rests
         self._learner: Learner | bytes = Learner(config)
         self._tasks: deque[RefitTask] = deque()
+
+    @override
+    def fit(self, task: bytes) -> ForestFit:
+        return InlineFit(task)
 
     @override
     def submit(self, task: RefitTask) -> None:

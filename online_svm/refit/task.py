@@ -163,8 +163,22 @@ def _check_result(parts: Arrays) -> None:
         require(parts["model.stack.slope"].shape[1] == machines, "model.stack.slope")
 
 
+class ForestFit(Protocol):
+    """A fit of the memory's trees that was submitted."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `result` would return at once."""
+
+    def result(self) -> bytes:
+        """Return the trees as `online_svm.refit.memory_trees.fitted_bytes` does; wait if needed."""
+
+
 class Refitter(Protocol):
-    """Computes refits in the order of their tasks."""
+    """Computes refits in the order of their tasks, and fits of the memory's trees."""
+
+    def fit(self, task: bytes) -> ForestFit:
+        """Start a fit of the memory's trees, a `FitTask` as bytes; it needs no learner."""
 
     def submit(self, task: RefitTask) -> None:
         """Queue a task behind the earlier ones."""
@@ -173,13 +187,13 @@ class Refitter(Protocol):
         """Return the next result in the order of the tasks; wait for it if needed."""
 
     def withdraw(self) -> None:
-        """Drop all tasks, computed or not, and the learner's state."""
+        """Drop all tasks and fits, computed or not, and the learner's state."""
 
     def state(self) -> bytes:
         """Return the learner after the last task, for a snapshot; no task may be pending."""
 
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or with a new learner; pending tasks are dropped.
+        """Continue from `state`, or with a new learner; pending tasks and fits are dropped.
 
         Raises InvalidSnapshot if the state cannot be read; the refitter is unchanged then.
         """

@@ -11,7 +11,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.storage.recording import opened, predictor_of, put_snapshot, transaction
 from online_svm.storage.state import Header, unpack
 
-_MAX_LENGTH = 1 << 26  # characters of the notes; bytes of the memory
+_MAX_LENGTH = 1 << 26  # characters of the notes
 
 
 class SavedModel(NamedTuple):
@@ -19,7 +19,6 @@ class SavedModel(NamedTuple):
 
     notes: Header | None  # data of the estimator besides the predictor; None for a feed
     snapshot: bytes  # newest snapshot of the predictor
-    memory: bytes = b""  # container of the memory of `fit`; empty without one
 
     def write(self, path: Path) -> None:
         """Write a saved model, which replaces a file of that name at the end."""
@@ -28,8 +27,6 @@ class SavedModel(NamedTuple):
         with opened(partial, "rw") as connection, transaction(connection):
             facts = {"kind": "estimator", "notes": json.dumps(self.notes)}
             connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-            if self.memory:
-                connection.execute("INSERT INTO facts VALUES ('memory', ?)", (self.memory,))
             put_snapshot(connection, (0, 0, "0-0", "", "", b""), self.snapshot)
         partial.replace(path)
 
@@ -43,7 +40,7 @@ class SavedModel(NamedTuple):
         with opened(path) as connection:
             facts = dict(
                 connection.execute(
-                    "SELECT name, value FROM facts WHERE name IN ('kind', 'notes', 'memory') "
+                    "SELECT name, value FROM facts WHERE name IN ('kind', 'notes') "
                     "AND length(value) < ?",
                     (_MAX_LENGTH,),
                 )
@@ -60,10 +57,7 @@ class SavedModel(NamedTuple):
             raise InvalidSnapshot(f"{path}: is damaged: its notes are unreadable") from error
         if not isinstance(notes, dict):
             raise InvalidSnapshot(f"{path}: is damaged: its notes are unreadable")
-        memory = facts.get("memory", b"")
-        if not isinstance(memory, bytes):
-            raise InvalidSnapshot(f"{path}: is damaged: its memory is unreadable")
-        return cls(notes, snapshot, memory)
+        return cls(notes, snapshot)
 
 
 def stored_config(snapshot: bytes) -> PredictorConfig:

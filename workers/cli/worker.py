@@ -133,13 +133,11 @@ def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) 
         raise BadConfiguration("--from begins one feed: give its name, and no pattern")
     (feed,) = selection.names
     with Store(url, feed) as store:
-        begun = begin(store, file, known.of(feed), KnownFeeds.of_user(url))
-    if begun is None:
+        n = begin(store, file, known.of(feed), KnownFeeds.of_user(url))
+    if n is None:
         note(f"feed {feed!r} exists: it goes on, and {file} is not read")
         return
-    note(f"feed {feed!r} begins with {file}, which has learned {counted(begun.n, 'example')}")
-    if begun.lacks_memory:
-        note("the boosted trees of its fit stay behind: answers are those of fit with memory=0")
+    note(f"feed {feed!r} begins with {file}, which has learned {counted(n, 'example')}")
 
 
 def _open_page(

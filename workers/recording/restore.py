@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -206,17 +206,10 @@ def _refusal(feed: str, position: Position, reply: list[str]) -> WorkerError:
     return Unavailable("the snapshot was not kept: try again")
 
 
-class Begun(NamedTuple):
-    """A feed that began with a model."""
-
-    n: int  # examples that the model has learned
-    lacks_memory: bool  # whether the file has a memory of `fit`, which no feed has
-
-
 def begin(
     store: Store, file: Path, given: WorkerSettings, known: KnownFeeds | None = None
-) -> Begun | None:
-    """Begin a feed with a model; return what it took over, None if the feed exists.
+) -> int | None:
+    """Begin a feed with a model; return the examples it learned, None if the feed exists.
 
     The model was saved by `save` of an estimator or by `backup`; given settings must equal its own.
     Its examples count as entries of the feed, so the first answer has this number as `seq`.
@@ -251,4 +244,4 @@ def begin(
         if store.state() is None:
             raise
         return None  # another worker began the feed after `find`
-    return Begun(n, lacks_memory=bool(saved.memory))
+    return n

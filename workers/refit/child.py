@@ -15,6 +15,7 @@ from workers.refit.process import (
     CONFIG,
     DONE,
     FAILED,
+    FIT,
     FORGET,
     LOAD,
     SELECT,
@@ -30,6 +31,7 @@ from workers.refit.process import (
 with importing():
     from online_svm.config import PredictorConfig
     from online_svm.refit.learner import Learner
+    from online_svm.refit.memory_trees import fitted_bytes
     from online_svm.refit.task import RefitTask
     from online_svm.storage.memory import array_bytes
 
@@ -65,6 +67,8 @@ class Learners:
             return self._learners[self._key].state()
         elif kind == TASK:
             return self._learners[self._key].refit(RefitTask.from_state(body)).state()
+        elif kind == FIT:
+            return fitted_bytes(body)
         else:
             raise ValueError(f"a message of the kind {kind!r}")
         return b""

@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from workers.errors import Stopped
 from workers.python_process import command, environment
 
-CONFIG, LOAD, TASK, STATE = b"C", b"L", b"T", b"S"
+CONFIG, LOAD, TASK, STATE, FIT = b"C", b"L", b"T", b"S", b"M"
 SELECT, FORGET, WEIGH = b"U", b"X", b"W"
 DONE, FAILED = b"D", b"F"
 

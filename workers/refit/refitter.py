@@ -9,13 +9,34 @@ from typing_extensions import override
 
 from online_svm.config import PredictorConfig
 from online_svm.refit.state_checks import opened
-from online_svm.refit.task import RefitResult, RefitTask, Refitter
+from online_svm.refit.task import ForestFit, RefitResult, RefitTask, Refitter
 from workers.errors import Stopped
-from workers.refit.process import STATE, TASK, Message, Reply
+from workers.refit.process import FIT, STATE, TASK, Message, Reply
 from workers.refit.schedule import PooledLearner, RefitObserver, Schedule
 from workers.stop import Stop
 
 _CHECK_SECONDS = 0.05  # between two checks for a stop during a wait
+
+
+class PooledFit(ForestFit):
+    """A fit of the memory's trees in a pool."""
+
+    def __init__(self, refitter: "PooledRefitter", reply: Future[Reply]) -> None:
+        self._refitter, self._reply = refitter, reply
+        self._awaited_since: float | None = None  # first poll while it was not ready
+
+    @property
+    @override
+    def is_ready(self) -> bool:
+        if self._refitter.is_done(self._reply, self._awaited_since):
+            return True
+        self._awaited_since = self._awaited_since or time.perf_counter()
+        return False
+
+    @override
+    def result(self) -> bytes:
+        """Wait for the trees. Raises RefitFailed; Stopped if they do not come in time."""
+        return self._refitter.trees(self._reply)
 
 
 class PooledRefitter(Refitter):
@@ -26,6 +47,7 @@ class PooledRefitter(Refitter):
     """
 
     _learner: PooledLearner
+    _trees: PooledLearner  # its requests are fits of the memory's trees
     _results: deque[Future[Reply]]
     _state: Future[Reply] | None  # of the learner after the last task
     _awaited_since: float | None  # first poll for a result that was not ready
@@ -62,12 +84,16 @@ class PooledRefitter(Refitter):
         Polling for a result that is not ready marks it as awaited.
         """
         self.begin()
-        if self._schedule.failure is not None or (self._results and self._results[0].done()):
+        if self.is_done(self._results[0] if self._results else None, self._awaited_since):
             return True
-        now = time.perf_counter()
-        if self._awaited_since is None:
-            self._awaited_since = now
-        elif now - self._awaited_since >= _CHECK_SECONDS:
+        self._awaited_since = self._awaited_since or time.perf_counter()
+        return False
+
+    def is_done(self, reply: Future[Reply] | None, since: float | None) -> bool:
+        """Return whether a reply can be taken; `since`: of the first poll when it could not."""
+        if self._schedule.failure is not None or (reply is not None and reply.done()):
+            return True
+        if since is not None and time.perf_counter() - since >= _CHECK_SECONDS:
             # On a busy machine a process with low priority hardly runs.
             self._schedule.hurry()
         return False
@@ -86,6 +112,14 @@ class PooledRefitter(Refitter):
         return self._state.done() or self._schedule.failure is not None
 
     @override
+    def fit(self, task: bytes) -> ForestFit:
+        return PooledFit(self, self._schedule.submit(self._trees, (FIT, task)))
+
+    def trees(self, reply: Future[Reply]) -> bytes:
+        """Wait for the trees of a fit. Raises as `result`."""
+        return self._awaited(self._trees, reply).body
+
+    @override
     def submit(self, task: RefitTask) -> None:
         self._state = None
         self._deferred.append((TASK, task.state()))
@@ -102,7 +136,7 @@ class PooledRefitter(Refitter):
         """Wait for the next result. Raises RefitFailed; Stopped if it does not come in time."""
         self.begin()
         began = time.perf_counter() if self._awaited_since is None else self._awaited_since
-        reply = self._awaited(self._results[0])
+        reply = self._awaited(self._learner, self._results[0])
         self._results.popleft()
         waited, self._awaited_since = time.perf_counter() - began, None
         self._schedule.note_wait(self._learner, waited)
@@ -118,7 +152,7 @@ class PooledRefitter(Refitter):
             return state
         if self._state is None:
             self._state = self._schedule.submit(self._learner, (STATE, b""))
-        return self._awaited(self._state).body
+        return self._awaited(self._learner, self._state).body
 
     @override
     def withdraw(self) -> None:
@@ -134,24 +168,28 @@ class PooledRefitter(Refitter):
         self._restart(state)
 
     def close(self) -> None:
-        """Drop all tasks and the learner.
+        """Drop all tasks, fits and the learner.
 
         A running refit is not interrupted, since its process has other learners, too.
         """
         self._deferred.clear()
         self._schedule.abandon(self._learner)
+        self._schedule.abandon(self._trees)
 
     def _restart(self, state: bytes | None) -> None:
         self._results, self._state, self._awaited_since = deque(), None, None
         self._learner = PooledLearner(self._config, state, self._observer, self._stop.wake)
+        self._trees = PooledLearner(
+            self._config, None, self._observer, self._stop.wake, is_background=True
+        )
 
     def _is_log_empty(self) -> bool:
         """Return whether the last fetched state includes the learner's last task."""
         with self._schedule.changed:
             return self._learner.is_idle and not self._learner.tasks
 
-    def _awaited(self, reply: Future[Reply]) -> Reply:
-        self._learner.is_awaited = True
+    def _awaited(self, learner: PooledLearner, reply: Future[Reply]) -> Reply:
+        learner.is_awaited = True
         try:
             while not reply.done():
                 if self._schedule.failure is not None:
@@ -164,4 +202,4 @@ class PooledRefitter(Refitter):
                     self._schedule.hurry()
             return reply.result()
         finally:
-            self._learner.is_awaited = False
+            learner.is_awaited = False

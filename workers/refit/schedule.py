@@ -2,7 +2,7 @@
 
 Learners with requests take turns, round robin; the requests of a learner are computed in order, one
 at a time, whenever a process is idle. So a learner with heavy refits delays each other learner by
-at most one refit, however many requests it has.
+at most one refit, however many requests it has. Fits of the memory's trees come after all refits.
 
 A learner stays in the process that computed its last refit, where its kernel rows are. It moves to
 an idle process only if its log is empty, so that no refit must be repeated there.
@@ -13,11 +13,22 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
 from workers.errors import RefitFailed, Stopped, Trouble
-from workers.refit.process import CONFIG, FORGET, LOAD, SELECT, STATE, Message, RefitProcess, Reply
+from workers.refit.process import (
+    CONFIG,
+    FIT,
+    FORGET,
+    LOAD,
+    SELECT,
+    STATE,
+    Message,
+    RefitProcess,
+    Reply,
+)
 
 MIN_LOG_BYTES_ALONE = 1 << 20
 """Log size in bytes from which the state of a learner that is alone in its process is fetched, if
@@ -54,6 +65,9 @@ class PooledLearner:
     A result depends only on the last fetched state and the tasks since then, so a rebuilt learner
     continues bit for bit. Only the computing thread uses the log; the schedule's lock guards the
     rest.
+
+    `is_background`: whether learners with refits go first. Fits of the memory's trees are requests
+        of such a learner, which they do not change.
     """
 
     def __init__(
@@ -62,7 +76,10 @@ class PooledLearner:
         state: bytes | None = None,
         observer: RefitObserver | None = None,
         wake: Callable[[], object] = lambda: None,
+        *,
+        is_background: bool = False,
     ) -> None:
+        self.is_background = is_background
         self._config = config.model_dump_json().encode()
         key = str(next(_KEYS)).encode()
         self.select, self.forget = (SELECT, key), (FORGET, key)  # messages
@@ -86,7 +103,7 @@ class PooledLearner:
         """Add a computed task to the log; a fetched state replaces the log."""
         if message[0] == STATE:
             self.state, self.tasks = reply.body, []
-        else:
+        elif message[0] != FIT:
             self.tasks.append(message)
 
     def has_long_log(self, is_alone: bool) -> bool:
@@ -260,6 +277,7 @@ class Schedule:
         if not slot.is_started and any(s.is_started and not s.is_working for s in self._slots):
             return None  # a running process is idle
         able = [learner for learner in self._turns if self._is_able(slot, learner)]
+        able.sort(key=attrgetter("is_background"))
         preferred = [learner for learner in able if learner.is_awaited]
         self._was_preferred = bool(preferred) and not self._was_preferred
         if self._was_preferred:

@@ -33,8 +33,10 @@ class Pace:
         return min(self.slice, predictor.until_wait)
 
     def waits(self, predictor: OnlinePredictor) -> bool:
-        """Return whether the next answer must wait for a refit that is still being computed."""
-        return predictor.is_waiting and not self.refits.is_ready
+        """Return whether the next answer must wait for a fit that is still being computed."""
+        if predictor.is_waiting_for_refit and not self.refits.is_ready:
+            return True
+        return predictor.is_waiting_for_trees
 
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
         """Return whether a snapshot need not wait for a refit or the learner's state.

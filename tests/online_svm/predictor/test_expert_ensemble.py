@@ -485,7 +485,7 @@ def test_stored_outputs_of_which_a_part_is_missing_are_refused(part):
     header, arrays = unpack(predictor.snapshot())
     name = next(name for name in arrays if name.endswith(f".said.{part}"))
     del arrays[name]
-    for answer in header_lists(header, ["experts", "forecasts", "history"]):
+    for answer in header_lists(header, ["experts", "forecasts", "memory", "history"]):
         answer.remove(part)
     header.pop("format", None)
     with pytest.raises(InvalidSnapshot, match="without"):

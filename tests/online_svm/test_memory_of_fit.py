@@ -1,4 +1,4 @@
-"""The memory of `fit`: what it learns, how it is averaged, and that it is saved."""
+"""The memory of `fit`: which rows its trees learn, what it is worth, and that it is saved."""
 
 import numpy as np
 import pandas as pd
@@ -6,12 +6,10 @@ import pytest
 
 from online_svm import OnlineClassifier
 from online_svm.errors import InvalidConfig, InvalidSnapshot
-from online_svm.memory.forests import Forests, RowKinds
-from online_svm.memory.stack import MemoryStack
-from online_svm.predictor.fitted_memory import FittedMemory, held_out
+from online_svm.memory.edges import Edges
+from online_svm.refit.memory_trees import LONG, MID, FitTask, fit
 from online_svm.storage.saved_model import SavedModel
 from online_svm.storage.state import pack, unpack
-from online_svm.stream.labels import ClassView
 
 QUICK = {"window": 120, "refit_every": 60}
 
@@ -49,35 +47,21 @@ def test_trees_of_all_rows_are_better_than_a_window_of_them():
     assert losses[0] > losses[1] + 0.02 > losses[2] + 0.04
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_answer_is_the_average_of_experts_that_were_fitted_apart(n_classes):
-    rng = np.random.default_rng(n_classes)
-    X = rng.normal(size=(700, 2))
-    columns = np.digitize(X[:, 0] + 0.5 * rng.normal(size=700), [0.0, 1.0][: n_classes - 1])
-    present = 0.4 * np.eye(n_classes)[columns] + 0.6 / n_classes
-    present = np.where((rng.random(700) < 0.7)[:, None], present, 1.0 / n_classes)
-    view, kinds = ClassView([*"abc"[:n_classes]], declared=True), RowKinds(is_named=False)
-    memory = FittedMemory(view, 0.9, kinds)
-    memory.fit(X, columns, present, seed=3)
+def weights_of(model):
+    return model._model.predictor.memory_status.weights
 
-    before, after = Forests(kinds), Forests(kinds)
-    before.fit(X[:560], columns[:560], n_classes, 3)
-    after.fit(X, columns, n_classes, 3)
-    stack, weights = MemoryStack(3, n_classes, 5_000), np.array([0.5, *[0.5 / 3] * 3])
-    first = weights.copy()
-    for i in range(560, 700):
-        three = [p[None] for p in (present[i], *(p[0] for p in before.probabilities(X[i : i + 1])))]
-        experts = np.concatenate([*three, stack.answer(three)])
-        weights = weights * np.maximum(experts[:, columns[i]], 1e-6)
-        weights = 0.999 * weights / weights.sum() + 0.001 * first
-        stack.learn(three, columns[i : i + 1])
-    np.testing.assert_allclose(memory.weights, weights, rtol=1e-6)
-    three = [present[:50], *after.probabilities(X[:50])]
-    expected = np.einsum("e,emk->mk", weights, np.array([*three, stack.answer(three)]))
-    point, lower, upper = memory.answer(X[:50], present[:50])
-    np.testing.assert_allclose(point, expected, atol=1e-5)
-    assert (lower <= point).all()
-    assert (point <= upper).all()
+
+@pytest.mark.parametrize("n", [700, 5_300])
+def test_at_the_end_the_trees_have_learned_all_rows(n):
+    X, y = rings(n)
+    model = OnlineClassifier(**QUICK, order="given").fit(X, y)
+    no, codes = np.zeros(3, dtype=bool), (y == "out").astype(np.int64)
+    edges = Edges.fit(X, no)
+    memory = model._model.predictor._engine.memory
+    for kind, trees in ((LONG, memory.long), (MID, memory.mid)):
+        task = FitTask(kind, edges.bins(X, no), edges.values, no, codes, 2, 0, n)
+        np.testing.assert_array_equal(trees.probabilities(X[:50]), fit(task).probabilities(X[:50]))
+    assert memory.fitted_at == n
 
 
 def test_answers_do_not_depend_on_how_rows_are_cut():
@@ -95,11 +79,11 @@ def test_answers_do_not_depend_on_how_rows_are_cut():
 def test_when_the_stream_changes_its_weight_goes_to_the_model():
     X, y = rings(1_800)
     model = OnlineClassifier(**QUICK).fit(X[:1_000], y[:1_000])
-    trees = model._memory.weights[1:].sum()
+    trees = 1.0 - weights_of(model)["present"]
     swapped = np.where(y == "in", "out", "in")
     model.partial_fit(X[1_000:1_700], swapped[1_000:1_700])
     assert trees > 0.6
-    assert model._memory.weights[1:3].sum() < 0.01
+    assert weights_of(model)["long"] + weights_of(model)["mid"] < 0.01
     assert model.score(X[1_700:], swapped[1_700:]) > 0.6
 
 
@@ -121,32 +105,31 @@ def test_a_damaged_memory_is_refused(tmp_path):
     path = tmp_path / "model"
     OnlineClassifier(**QUICK).fit(X, y).save(path)
     saved = SavedModel.read(path)
-    arrays = unpack(saved.memory).arrays
-    sources, leaves = arrays["forests.long.sources"], arrays["forests.mid.leaves"]
+    header, arrays = unpack(saved.snapshot)
+    long, mid = "experts.memory.long.", "experts.memory.mid."
+    sources, leaves = arrays[f"{long}sources"], arrays[f"{mid}leaves"]
     for change in (
-        {"forests.long.sources": sources + 1},
-        {"forests.mid.leaves": leaves[:, :, :1].copy()},
-        {"forests.mid.leaves": leaves[1:].copy()},
-        {"forests.long.are_ranks": 1 - arrays["forests.long.are_ranks"]},
-        {"forests.long.features": arrays["forests.long.features"] + len(sources)},
-        {"forests.encoder.places": arrays["forests.encoder.places"] + 9},
-        {"stack.n": arrays["stack.n"] + 1},
-        {"average.logs": arrays["average.logs"][1:].copy()},
-        {"intervals.since": arrays["intervals.since"] + 99},
+        {f"{long}sources": sources + 1},
+        {f"{mid}leaves": leaves[:, :, :1].copy()},
+        {f"{mid}leaves": leaves[1:].copy()},
+        {f"{long}are_ranks": 1 - arrays[f"{long}are_ranks"]},
+        {f"{long}features": arrays[f"{long}features"] + len(sources)},
+        {"experts.memory.encoder.places": arrays["experts.memory.encoder.places"] + 9},
+        {"experts.memory.stacks.n": arrays["experts.memory.stacks.n"] + 1},
+        {"experts.memory.average.logs": arrays["experts.memory.average.logs"][1:].copy()},
+        {"memory_chunk.0": arrays["memory_chunk.0"][1:].copy()},
+        {"memory_chunk.0": arrays["memory_chunk.0"][:0].copy()},
     ):
         assert set(change) <= set(arrays)
-        saved._replace(memory=pack({}, arrays | change)).write(path)
-        with pytest.raises(InvalidSnapshot):
-            OnlineClassifier.load(path)
-    for damaged in (saved.memory[:-1], b"nonsense"):
-        saved._replace(memory=damaged).write(path)
+        header.pop("format", None)
+        saved._replace(snapshot=pack(header, arrays | change)).write(path)
         with pytest.raises(InvalidSnapshot):
             OnlineClassifier.load(path)
 
 
 def test_without_memory_fit_learns_as_partial_fit_does():
     X, y = rings(400)
-    for alone in ({"memory": 0}, {"committee": "single"}, {"interval_level": None}):
+    for alone in ({"memory": 0}, {"committee": "single"}):
         fitted = OnlineClassifier(**QUICK, **alone, order="given").fit(X, y)
         in_parts = OnlineClassifier(**QUICK, **alone).partial_fit(X[:100], y[:100])
         in_parts.partial_fit(X[100:], y[100:])
@@ -156,7 +139,7 @@ def test_without_memory_fit_learns_as_partial_fit_does():
 @pytest.mark.parametrize("memory", [-1, 0.5, None, "all"])
 def test_a_memory_that_is_no_number_of_rows_is_refused(memory):
     X, y = rings(200)
-    with pytest.raises(InvalidConfig, match=r"^memory: .* is no number of rows; 0 is for none$"):
+    with pytest.raises(InvalidConfig, match=r"^memory: "):
         OnlineClassifier(**QUICK, memory=memory).fit(X, y)
 
 
@@ -165,11 +148,10 @@ def test_few_rows_and_a_class_that_only_old_rows_have_are_learned():
     y[3] = "rare"
     for n in (20, 99, 100, 103):
         model = OnlineClassifier(**QUICK, order="given").fit(X[:n], y[:n])
-        assert (model._memory is None) == (n < 100)
+        assert (weights_of(model)["present"] == 1.0) == (n < 100)
         p = model.predict_proba(X)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
         assert (p > 0.0).all()
-    assert [held_out(n) for n in (100, 24_999, 25_000, 10**6)] == [20, 4_999, 5_000, 5_000]
 
 
 def test_values_of_any_kind_are_answered_as_gaps_if_they_are_new():

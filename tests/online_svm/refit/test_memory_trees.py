@@ -5,10 +5,10 @@ import pytest
 
 from online_svm.compiled.elementary import exps, logistics
 from online_svm.memory.edges import Edges
-from online_svm.memory.trees import LONG, MID, FitTask, fit
 from online_svm.refit.committee.boosting import Sample, TreeModel, grow_more, grow_two
 from online_svm.refit.committee.forest import LEAVES, NODES, Forest, bins_of, edges_of
 from online_svm.refit.committee.ranks import EDGES, Ranks
+from online_svm.refit.memory_trees import LONG, MID, FitTask, fit
 
 KINDS = {kind.name: kind._replace(trees_of_two=9, trees_of_more=9) for kind in (LONG, MID)}
 

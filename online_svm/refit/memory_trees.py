@@ -6,7 +6,7 @@ trees do (`refit.committee.ranks`).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -24,13 +24,14 @@ from online_svm.refit.committee.forest import (
     add_leaves,
 )
 from online_svm.refit.committee.ranks import MAX_RANK, orders_of, ranked
-from online_svm.storage.state import require
+from online_svm.storage.state import pack, require, unpack
 from online_svm.storage.state_schema import (
     StateSchema,
     StoredRecord,
     bytes_of,
     floats,
     ints,
+    number,
     shorts,
     words,
 )
@@ -68,6 +69,13 @@ LN2 = 0.6931471805599453
 
 LONG = ForestKind("long", 200, 400, Boosting(0.08, 5.0, 1.0, 32))
 MID = ForestKind("mid", 100, 200, Boosting(0.1, 5.0, 1.0, 16), half_life=5000.0)
+KINDS = {kind.name: kind for kind in (LONG, MID)}
+
+TASK_SCHEMA = StateSchema(
+    number("n_classes"), number("seed", below=1 << 63), number("number"), bytes_of("bins", "n d"),
+    floats("edges", "d e"), bytes_of("are_categories", "d"), ints("codes", "n"),
+)  # fmt: skip
+"""Stored fields of a `FitTask`, without its kind."""
 
 
 class FitTask(NamedTuple):
@@ -81,6 +89,20 @@ class FitTask(NamedTuple):
     n_classes: int
     seed: int
     number: int  # rows that were learned in all; each number draws other cuts
+
+    def state(self) -> bytes:
+        """Return the task as bytes, for another process."""
+        plain = self._replace(are_categories=self.are_categories.astype(np.uint8))
+        header = TASK_SCHEMA.header_of(plain) | {"kind": self.kind.name}
+        return pack(header, TASK_SCHEMA.arrays_of(plain))
+
+    @classmethod
+    def from_state(cls, state: bytes) -> Self:
+        """Return the task described by `state`."""
+        header, arrays = unpack(state)
+        values = TASK_SCHEMA.values(cls, header, arrays)
+        values["are_categories"] = values["are_categories"] > 0
+        return cls(KINDS[header["kind"]], **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +121,9 @@ class MemoryTrees(StoredRecord):
     sources: Ints  # shape (n_features,); column of each feature of the trees
     ranks: Shorts  # shape (n_features, N_CODES); rank of each code; 0 for a number
     are_ranks: Bytes  # shape (n_features,); 1 for a category
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self  # immutable
 
     @property
     def n_classes(self) -> int:
@@ -170,6 +195,16 @@ def fit(task: FitTask) -> MemoryTrees:
     at = np.array(sources, dtype=np.int64)
     are_ranks = task.are_categories[at].astype(np.uint8)
     return MemoryTrees(forest.features, cuts, forest.leaves, at, np.array(ranks), are_ranks)
+
+
+def fitted_bytes(task: bytes) -> bytes:
+    """Return the forest of a task; both are bytes, for another process."""
+    return pack({}, fit(FitTask.from_state(task)).state())
+
+
+def trees_of(data: bytes) -> MemoryTrees:
+    """Return the forest that `fitted_bytes` returned as bytes."""
+    return MemoryTrees.from_state(unpack(data).arrays)
 
 
 _RANK_EDGES = np.append(np.arange(BINS - 2) + 0.5 - MAX_RANK, np.finfo(np.float64).max)

@@ -1,0 +1,156 @@
+"""The experts with long memory beside the primary prediction of a feed.
+
+Five experts are averaged: the *present* answer, which is that of `ExpertEnsemble` without a memory;
+the *long* and the *mid* trees (`online_svm.refit.memory_trees`); and two logistic stacks of these
+three, of the newest 1,000 and 3,000 labels. Weights follow the likelihood with a fixed share. Until
+the long trees have been fitted, all five say what the present answer says.
+
+A class that the trees did not learn keeps the probability of the present answer.
+
+With delayed labels, the experts learn an example with what they said when it was answered.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from online_svm.memory.encoder import MemoryEncoder
+from online_svm.memory.stack import MemoryStacks
+from online_svm.predictor.ensemble import Ensemble, WeightUpdate
+from online_svm.predictor.expert import RowsToLearn
+from online_svm.refit.memory_trees import LONG, MID, MemoryTrees
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, Stored, number, part, record
+from online_svm.stream.labels import ClassView
+from online_svm.types import Floats, Ints
+
+STACKS = (1_000, 3_000)  # labels of each stack
+PRESENT = "present"
+EXPERTS = (PRESENT, LONG.name, MID.name, *(f"memory_stack_{size}" for size in STACKS))
+N_STACKED = 3  # the first of the experts, which the stacks weigh
+
+MEMORY_UPDATE = WeightUpdate(0.001, first=0.5)
+"""Of the experts. Shares from .0005 to .002 give nearly the same loss; .005 costs up to .002."""
+
+
+N_SAID = len(EXPERTS)  # numbers of each class that are stored until a label comes
+
+
+class FittedTrees(NamedTuple):
+    """Trees that take effect, and what they were fitted on."""
+
+    name: str  # of their kind
+    trees: MemoryTrees
+    encoder: MemoryEncoder  # has the columns of the trees; nothing changes it
+    number: int  # rows that were learned before the fit
+
+
+class MemoryExperts(Stored):
+    """The average of the present answer and the experts with long memory.
+
+    `view`: the classes of the answers.
+    """
+
+    _stored = StateSchema(
+        number("fitted_at"), part("_encoder"),
+        record("long", of=MemoryTrees, optional=True), record("mid", of=MemoryTrees, optional=True),
+        part("_stacks"), part("_average"),
+    )  # fmt: skip
+
+    def __init__(self, view: ClassView) -> None:
+        self._encoder = MemoryEncoder()
+        self.long: MemoryTrees | None = None
+        self.mid: MemoryTrees | None = None
+        self.fitted_at = 0  # rows that were learned before the fit of the long trees
+        self._average = Ensemble(N_SAID, MEMORY_UPDATE)
+        self.adopt(view)
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether there are trees; else the present answer stands alone."""
+        return self.long is not None
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Part of each expert in the next answer, by name; they sum to one."""
+        weights = self._average.weights.tolist() if self.is_awake else [1.0] + [0.0] * (N_SAID - 1)
+        return dict(zip(EXPERTS, weights, strict=True))
+
+    def adopt(self, view: ClassView) -> None:
+        """Answer with other classes from now on; the stacks start again."""
+        self._view = view
+        self._stacks = MemoryStacks(N_STACKED, len(view.classes), STACKS)
+
+    def take(self, fitted: FittedTrees) -> None:
+        """Answer with newly fitted trees from now on."""
+        self._encoder = fitted.encoder
+        if fitted.name == LONG.name:
+            self.long, self.fitted_at = fitted.trees, fitted.number
+        else:
+            self.mid = fitted.trees
+
+    def answer(self, present: Floats, rows: RowsToLearn) -> Floats:
+        """Return the average for rows in order; a labelled row is learned after its answer.
+
+        `present`, shape (m, n_classes): the present answers. `rows.stored`, shape (m, n_classes,
+        `N_SAID`), is read for rows with a source and written for the others.
+        """
+        columns, sources = rows.columns, rows.sources
+        said = np.repeat(present[None], N_SAID, axis=0)
+        if self.is_awake:
+            said[1:N_STACKED] = self._trees_of(rows.X, present)
+        of_stored = np.flatnonzero(sources == np.arange(len(sources)))
+        of_rows = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
+        if rows.stored is not None:
+            said[:, of_stored] = rows.stored[of_stored].transpose(2, 0, 1)
+        said[:N_STACKED, of_rows] = said[:N_STACKED, sources[of_rows]]
+        if self.is_awake:
+            self._stack(said, columns, sources)
+            point = self._average.answer(said, columns)
+        else:
+            point = present
+        if rows.stored is not None:
+            rows.stored[sources < 0] = said.transpose(1, 2, 0)[sources < 0]
+        return point
+
+    def _trees_of(self, X: Floats, present: Floats) -> Floats:
+        """Return the probabilities of the long and the mid trees, shape (2, m, n_classes)."""
+        encoded = self._encoder.encode(X, learn=False)
+        found = np.repeat(present[None], 2, axis=0)
+        for said, trees in zip(found, (self.long, self.mid), strict=True):
+            if trees is None:
+                continue
+            columns = self._view.columns(np.arange(trees.n_classes)).tolist()
+            left = np.ones(len(present))
+            for column in range(present.shape[1]):
+                if column not in columns:
+                    left -= present[:, column]
+            said[:, columns] = 0.0
+            for column, p in zip(columns, trees.probabilities(encoded).T, strict=True):
+                said[:, column] += p * left  # classes of one slot add up
+        return found
+
+    def _stack(self, said: Floats, columns: Ints, sources: Ints) -> None:
+        """Write the answers of the stacks to `said`; they learn labelled rows after their own."""
+        at, stacks, m = 0, self._stacks, len(columns)
+        counts = np.cumsum(columns >= 0)
+        while at < m:
+            before = int(counts[at - 1]) if at else 0
+            stop = min(m, int(np.searchsorted(counts, before + stacks.next_stop - stacks.n)) + 1)
+            experts, own = said[:N_STACKED, at:stop], sources[at:stop]
+            answers, asks = stacks.answer(experts), own < 0
+            said[N_STACKED:, at:stop][:, asks] = answers[:, asks]
+            copies = np.flatnonzero((own >= 0) & (own != np.arange(at, stop)))
+            said[N_STACKED:, at + copies] = said[N_STACKED:, own[copies]]
+            labelled = columns[at:stop] >= 0
+            if labelled.any():
+                stacks.learn(experts[:, labelled], columns[at:stop][labelled])
+            at = stop
+
+    def _on_restored(self) -> None:
+        are_categories = self._encoder.are_categories
+        for trees in (self.long, self.mid):
+            if trees is not None:
+                n_classes = self._view.n_known if self._view.declared else trees.n_classes
+                trees.check(are_categories, n_classes)
+        require(self.mid is None or self.is_awake, "mid")
