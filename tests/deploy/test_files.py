@@ -69,8 +69,9 @@ def test_the_image_runs_as_a_user_without_rights_and_copies_what_there_is():
     assert [path for path in copied if not (ROOT / path).exists()] == []
     let_in = (DEPLOY / "docker/Dockerfile.dockerignore").read_text().splitlines()
     assert {f"!{path}" for path in copied} <= set(let_in)
-    minimum = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
-    assert f"ARG PYTHON={minimum.removeprefix('>=')}" in text
+    version = re.search(r"^ARG PYTHON=(3\.\d+)$", text, re.MULTILINE)[1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"Programming Language :: Python :: {version}" in project["classifiers"]
 
 
 # Compose

