@@ -36,10 +36,11 @@ from workers.reading.status import FeedStatus
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-FOLDERS = ["base", *(f"overlays/{name}" for name in ("small", "production", "shards", "recorded"))]
+OVERLAYS = ("small", "production", "shards", "recorded", "http")
+FOLDERS = ["base", *(f"overlays/{name}" for name in OVERLAYS)]
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 OURS = {"worker", "dashboard", "follow"}
-RECORDED = KUBERNETES / "overlays/recorded"
+RECORDED, HTTP = (KUBERNETES / f"overlays/{name}" for name in ("recorded", "http"))
 
 
 def run(*command, **options):
@@ -230,7 +231,7 @@ def test_the_settings_in_kubernetes_are_taken_and_serve_the_probes(folder):
     assert worker["spec"]["terminationGracePeriodSeconds"] > taken.grace
 
 
-@pytest.mark.parametrize("name", ["small", "production", "recorded"])
+@pytest.mark.parametrize("name", ["small", "production", "recorded", "http"])
 def test_each_secret_that_a_pod_mounts_is_one_that_the_readme_creates(name):
     readme = (DEPLOY / "README.md").read_text()
     created = dict(re.findall(r"create secret generic (\S+) --from-file=(\S+)=secrets/\2", readme))
@@ -267,9 +268,10 @@ def test_a_recorded_feed_publishes_states_and_waits_for_its_recording():
     assert settings["downstream"] == "block"
 
 
-def test_pods_that_ask_redis_are_let_in_there():
+@pytest.mark.parametrize("overlay", [RECORDED, HTTP], ids=lambda path: path.name)
+def test_pods_that_ask_redis_are_let_in_there(overlay):
     redis = {"app.kubernetes.io/name": "online-svm-redis"}
-    policies = [each["spec"] for each in of_kind(RECORDED, "NetworkPolicy").values()]
+    policies = [each["spec"] for each in of_kind(overlay, "NetworkPolicy").values()]
     rules = [
         rule["podSelector"].get("matchLabels", {}).items()
         for policy in policies
@@ -277,14 +279,35 @@ def test_pods_that_ask_redis_are_let_in_there():
         for ingress in policy["ingress"]
         for rule in ingress["from"]
     ]
-    for pod in pods(RECORDED):
+    for pod in pods(overlay):
         labels = pod["metadata"]["labels"].items()
         assert redis.items() <= labels or any(rule <= labels for rule in rules), labels
 
 
+def test_ingress_and_autoscaler_name_what_there_is():
+    (ingress,) = of_kind(HTTP, "Ingress").values()
+    backends = [path["backend"]["service"] for rule in ingress["spec"]["rules"]
+                for path in rule["http"]["paths"]]  # fmt: skip
+    services = of_kind(HTTP, "Service")
+    for backend in backends:
+        named = [port["name"] for port in services[backend["name"]]["spec"]["ports"]]
+        assert backend["port"]["name"] in named
+    (scaler,) = of_kind(HTTP, "HorizontalPodAutoscaler").values()
+    scaled = of_kind(HTTP, "Deployment")[scaler["spec"]["scaleTargetRef"]["name"]]["spec"]
+    assert "replicas" not in scaled  # which would undo what the autoscaler did
+    assert scaled["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+
+
+def test_the_gateway_takes_the_tokens_that_the_script_makes(tmp_path):
+    assert run("sh", DEPLOY / "make-secrets", tmp_path)[0] == 0
+    token = (tmp_path / "gateway.token").read_text()
+    found = tomllib.loads((tmp_path / "tokens.toml").read_text())["token"]
+    assert found == [{"token": token, "feeds": ["*"], "rights": ["ask", "label", "read"]}]
+
+
 def commands_of_deploy():
     """Return image and arguments of each container and unit that runs this program, by its name."""
-    for pod in pods(RECORDED):
+    for pod in [*pods(RECORDED), *pods(HTTP)]:
         container = pod["spec"]["containers"][0]
         if container["name"] in OURS or container["image"].startswith("online-svm:"):
             yield f"kubernetes {container['name']}", container["image"], container["args"]
