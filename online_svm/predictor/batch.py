@@ -8,7 +8,7 @@ and learns it. With a horizon, an example is answered in one row and learned in 
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -294,21 +294,6 @@ class LearningOrder:
     def learned(self) -> "LearningOrder":
         """Return the learned rows alone."""
         return self if self.is_plain else self.taken(self.learns)
-
-    def with_copies(self, copied: Bools) -> "LearningOrder":
-        """Return the rows with an unlabelled copy before each row in `copied`.
-
-        The present state answers a copy, for the intervals; nothing asks for it or learns it.
-        """
-        sources = np.repeat(np.arange(len(self)), 1 + copied)
-        rows, is_copy = self.taken(sources), np.append(sources[:-1] == sources[1:], False)
-        return replace(
-            rows,
-            codes=np.where(is_copy, -1, rows.codes),
-            probs=np.where(is_copy, np.nan, rows.probs),
-            answers=rows.answers & ~is_copy,
-            learns=rows.learns & ~is_copy,
-        )
 
     def computed(self) -> "LearningOrder":
         """Return the rows that are answered or learned."""

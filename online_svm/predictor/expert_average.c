@@ -23,18 +23,18 @@ typedef struct {
 
 static inline bool is_asleep(const double *values) { return values[0] != values[0]; }
 
-/* Write each weighting's average of what was said, and their average by trust. */
-static void average(Weights of, const int64_t *groups, Said row, bool are_stacks_awake, double *clipped,
-                    double *forecasts, double *mixed) {
-    int64_t n = row.n_classes, n_experts = of.weights.columns;
+/* Write each weighting's average of what was said, `step` apart, and their average by trust. */
+static void average(Weights of, const int64_t *groups, const double *said, int64_t step, int64_t n,
+                    bool are_stacks_awake, double *clipped, double *forecasts, double *mixed) {
+    int64_t n_experts = of.weights.columns;
     for (int64_t k = 0; k < n_experts; k++)
-        if (!is_asleep(row.then + k * n)) clip(row.then + k * n, n, clipped + k * n);
+        if (!is_asleep(said + k * step)) clip(said + k * step, n, clipped + k * n);
     for (int64_t y = 0; y < n; y++) mixed[y] = 0.0;
     for (int64_t m = 0; m < of.weights.rows; m++, forecasts += n) {
         double total = 0.0;
         for (int64_t y = 0; y < n; y++) forecasts[y] = 0.0;
         for (int64_t k = 0; k < n_experts; k++) {
-            if (is_asleep(row.then + k * n) || (groups[k] == OF_STACK && !are_stacks_awake)) continue;
+            if (is_asleep(said + k * step) || (groups[k] == OF_STACK && !are_stacks_awake)) continue;
             double weight = of.weights.at[m * n_experts + k];
             total += weight;
             for (int64_t y = 0; y < n; y++) forecasts[y] += weight * clipped[k * n + y];
@@ -104,7 +104,7 @@ typedef struct {
     IntVector columns;
     const int64_t *sources;
     const double *ages;
-    double *mixed;
+    double *mixed, *present;
 } Rows;
 
 /* Room for one row: clipped answers (K, c), credits (K), and forecasts (M, c) that are not stored. */
@@ -143,9 +143,14 @@ static void answer(Rows rows, Weights of, const int64_t *groups, int64_t *credit
             copy(then, rows.then.at + source * of_experts, of_experts);
             copy(forecasts, rows.forecasts.at + source * of_weightings, of_weightings);
         }
-        average(of, groups, row, *credited >= needed, scratch.clipped, source < 0 ? forecasts : scratch.forecasts,
+        bool are_stacks_awake = *credited >= needed;
+        average(of, groups, then, n, n, are_stacks_awake, scratch.clipped, source < 0 ? forecasts : scratch.forecasts,
                 rows.mixed + i * n);
-        /* 2. The label. */
+        /* 2. The average of what is said now of a row that was answered before. */
+        if (source >= 0 && is_stored)
+            average(of, groups, row.now, step, n, are_stacks_awake, scratch.clipped, scratch.forecasts,
+                    rows.present + i * n);
+        /* 3. The label. */
         if (y < 0 || y >= n) continue;
         for (int64_t m = 0; m < of.weights.rows; m++) learn_weights(of, m, groups, row, y, scratch.credits);
         if (of.weights.rows > 1) learn_trust(of, forecasts, n, y, rows.ages[i]);
@@ -154,18 +159,19 @@ static void answer(Rows rows, Weights of, const int64_t *groups, int64_t *credit
 }
 
 static void call_answer(const Slot *a, Slot *r) {
-    Rows rows = {a[0].cube, a[1].cube, a[2].cube, a[3].int_vector, a[4].int_vector.at, a[5].vector.at, a[6].matrix.at};
-    Weights of = {a[7].matrix,         a[8].matrix,     a[9].vector.at, a[10].vector.at,
-                  a[11].int_vector.at, a[12].vector.at, a[13].vector.at};
-    Scratch scratch = {a[17].matrix.at, a[18].vector.at, a[19].matrix.at};
-    r[0].integer = a[15].integer;
-    answer(rows, of, a[14].int_vector.at, &r[0].integer, a[16].integer, scratch);
+    Rows rows = {a[0].cube,          a[1].cube,      a[2].cube,      a[3].int_vector,
+                 a[4].int_vector.at, a[5].vector.at, a[6].matrix.at, a[7].matrix.at};
+    Weights of = {a[8].matrix,         a[9].matrix,     a[10].vector.at, a[11].vector.at,
+                  a[12].int_vector.at, a[13].vector.at, a[14].vector.at};
+    Scratch scratch = {a[18].matrix.at, a[19].vector.at, a[20].matrix.at};
+    r[0].integer = a[16].integer;
+    answer(rows, of, a[15].int_vector.at, &r[0].integer, a[17].integer, scratch);
 }
 
 const Kernel predictor_expert_average_kernels[] = {
     {"predictor.expert_average._answer",
      "rows: (now: f64[k,m,c] then: =f64[s,k,c] forecasts: =f64[s,w,c] columns: i64[m] sources: i64[m] ages: f64[m]"
-     " mixed: =f64[m,c])"
+     " mixed: =f64[m,c] present: =f64[s,c])"
      " weights: (weights: =f64[w,k] prior: f64[w,k] share: f64[w] rate: f64[w] is_present: i64[w] trust: =f64[w]"
      " first: f64[w]) groups: i64[k] credited: int needed: int"
      " scratch: (clipped: =f64[k,c] credits: =f64[k] forecasts: =f64[w,c]) -> int",

@@ -56,7 +56,7 @@ SCORE_PRIOR = 0.3
 
 
 class AverageRows(NamedTuple):
-    """What m rows need for their average; the kernel writes to `then` and `forecasts`."""
+    """What m rows need for their average, and the arrays that the kernel writes."""
 
     now: Floats  # shape (K, m, n_classes); NaN where an expert is asleep
     # Of the answers; scratch of one row if labels come at once. Shapes (m, K, n_classes) and
@@ -67,6 +67,9 @@ class AverageRows(NamedTuple):
     sources: Ints  # shape (m,); see `Sources`
     ages: Floats  # shape (m,); examples learned between the answer and the label
     mixed: Floats  # shape (m, n_classes), the averages
+    # Of what experts say now of a row with a source, shape (m, n_classes), else not written;
+    # scratch of one row if labels come at once.
+    present: Floats
 
 
 class ExpertAverage(StoredArrays):

@@ -6,7 +6,8 @@
    corrected and uncorrected probabilities: on independent examples a correction loses its weight.
 3. With a memory, `MemoryExperts` average that present answer with trees that learn all rows.
 4. The intervals are those of `RecentIntervals`, for any number of classes. With delayed labels the
-   state has learned much since the original answers, so they count its own just before each label.
+   state has learned much since the original answers, so they count what it says just before each
+   label: the average of 1, without stacks.
 
 With delayed labels, an example is learned with the outputs of the moment when it was answered
 (`Sources`). The ensemble spans models. It does not change the Venn intervals.
@@ -190,7 +191,8 @@ class ExpertEnsemble(Stored):
         rows = RowsToLearn(X, scaled, columns, earlier, model, sources.rows)
         found: dict[str, Floats] = dict(model)
         self._ask(rows, stored, found, corrects=False)
-        found["average"] = average = self._averaged(rows, found, stored)
+        average, present = self._averaged(rows, found, stored)
+        found["average"] = average
         self._ask(rows, stored, found, corrects=True)
         corrected = [found[name] for name in self._corrections]
         mixed = self._corrected.answer([average, *corrected], columns)
@@ -198,26 +200,29 @@ class ExpertEnsemble(Stored):
             mixed = self.memory.answer(mixed, rows._replace(stored=stored.get(MEMORY)))
         interval = None
         if self._intervals is not None:
-            copied = None if earlier is None else earlier.copied
-            present = mixed if copied is None else mixed[np.arange(m) - copied]
-            interval = self._intervals.answer(columns, present)
+            was_answered = sources.rows[:, None] >= 0
+            counted = np.where(was_answered, present, mixed) if self._is_delayed else mixed
+            interval = self._intervals.answer(columns, counted)
         self._first.keep(X, columns, recent)
         return ExpertAnswers(mixed, interval, stored)
 
-    def _averaged(self, rows: RowsToLearn, found: Arrays, stored: Arrays) -> Floats:
-        """Return the average of the experts; without a model, its own and the stacks are asleep."""
+    def _averaged(self, rows: RowsToLearn, found: Arrays, stored: Arrays) -> tuple[Floats, Floats]:
+        """Return the average of the experts, and for rows with a source that of now.
+
+        Without a model, its own experts and the stacks are asleep.
+        """
         m, k = len(rows.columns), len(self.view.classes)
         asleep = np.full((m, k), np.nan)
         now = np.array([found.get(name, asleep) for name in self._average.names])
         weightings, experts = self._average.shape
         ages = np.zeros(m) if rows.earlier is None else rows.earlier.ages
-        mixed = np.empty((m, k))
+        mixed, present = np.empty((m, k)), np.empty((m if self._is_delayed else 1, k))
         self._average.answer(AverageRows(
             now, stored.get("experts", np.empty((1, experts, k))),
             stored.get("forecasts", np.empty((1, weightings, k))),
-            rows.columns, rows.sources, ages, mixed,
+            rows.columns, rows.sources, ages, mixed, present,
         ))  # fmt: skip
-        return mixed
+        return mixed, present
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of what is stored of a row, by name."""

@@ -293,14 +293,9 @@ class InferenceEngine(Stored):
     ) -> tuple[PredictionBlock | None, Ints]:
         """Learn rows and return the answers to those that ask, with the columns of their labels.
 
-        A waiting example with a label is answered once more before it is learned, because the
-        intervals count answers of the present state as well.
-
         A row that only learns is answered a second time, because `ActiveModel.answer` is where the
         model learns; this answer is dropped. The other answers are stored with waiting examples.
         """
-        if rows.examples and self._has_experts:
-            rows = rows.with_copies(rows.codes >= 0)
         block, columns = self._computed(rows, lacks)
         if not (rows.is_plain or rows.answers.all()):
             block, columns = block.taken(rows.answers), columns[rows.answers]
@@ -317,8 +312,6 @@ class InferenceEngine(Stored):
     ) -> tuple[PredictionBlock, Ints]:
         """Return answers to rows, and the label columns that were learned after each answer."""
         earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
-        if earlier is not None and self._has_experts:
-            earlier = earlier._replace(copied=rows.codes >= 0)
         self._experts.count_labels(rows.codes)
         found = self._parts.answer(
             self._config, rows.X, rows.codes, rows.before,

@@ -28,7 +28,6 @@ class AnswerTimeOutputs(NamedTuple):
     answers: list[dict[str, Floats] | None]
     # For the other learned rows, `PredictionBlock.member_outputs` of their answers; None if absent.
     ages: Floats  # shape (m,); examples learned since the answer of a row that is learned; else 0
-    copied: Bools | None = None  # shape (m,); whether the row before is a copy of the row
 
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:

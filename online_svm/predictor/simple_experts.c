@@ -47,19 +47,14 @@ static void write_regression(Regressions of, int64_t j, const double *row, const
     for (int64_t s = 0; s < n; s++) outputs[of.fitted.at[s]] *= (1.0 - rest) / total;
 }
 
-/* Write the answers of the experts to rows in order; a label is counted after its answer.
-
-A row with a source is an example that was answered before: only its label is counted. */
-static void answer(double *counts, Matrix rows, Regressions of, const int64_t *columns, const int64_t *sources,
-                   Cube experts) {
+/* Write the answers of the experts to rows in order; a label is counted after its answer. */
+static void answer(double *counts, Matrix rows, Regressions of, const int64_t *columns, Cube experts) {
     int64_t n_classes = experts.columns, plane = experts.rows * n_classes;
     for (int64_t i = 0; i < experts.rows; i++) {
         double *rates = experts.at + i * n_classes;
-        if (sources[i] < 0) {
-            write_base_rates(counts, n_classes, rates);
-            for (int64_t j = 0; j + 1 < experts.planes; j++)
-                write_regression(of, j, rows.at + i * rows.columns, rates, n_classes, rates + (j + 1) * plane);
-        }
+        write_base_rates(counts, n_classes, rates);
+        for (int64_t j = 0; j + 1 < experts.planes; j++)
+            write_regression(of, j, rows.at + i * rows.columns, rates, n_classes, rates + (j + 1) * plane);
         if (0 <= columns[i] && columns[i] < n_classes) counts[columns[i]] += 1.0;
     }
 }
@@ -67,13 +62,13 @@ static void answer(double *counts, Matrix rows, Regressions of, const int64_t *c
 static void call_answer(const Slot *a, Slot *r) {
     (void)r;
     Regressions of = {a[2].cube, a[3].int_vector};
-    answer(a[0].vector.at, a[1].matrix, of, a[4].int_vector.at, a[5].int_vector.at, a[6].cube);
+    answer(a[0].vector.at, a[1].matrix, of, a[4].int_vector.at, a[5].cube);
 }
 
 const Kernel predictor_simple_experts_kernels[] = {
     {"predictor.simple_experts._answer",
      "counts: =f64[c] rows: f64[m,d] regressions: (weights: f64[j,s,d+1] fitted: i64[f]) columns: i64[m]"
-     " sources: i64[m] experts: =f64[*,m,c]",
+     " experts: =f64[*,m,c]",
      call_answer, false},
     {0},
 };

@@ -108,13 +108,13 @@ class SimpleExperts(Expert):
         )
 
     def answer(self, rows: RowsToLearn, _before: Mapping[str, Floats]) -> Sequence[Floats]:
-        """Return the answers to rows in order; a row with a source is counted, not computed."""
+        """Return the answers to rows in order; a label is counted after its answer."""
         if not len(self._regressions.fitted):
             scaled = np.empty((len(rows.X), 0))
         else:
             scaled = self._scaled(rows.X) if rows.scaled is None else _clipped(rows.scaled)
         planes = np.empty((N_EXPERTS, len(rows.X), len(self._counts)))
-        _answer(self._counts, scaled, self._regressions, rows.columns, rows.sources, planes)
+        _answer(self._counts, scaled, self._regressions, rows.columns, planes)
         return list(planes)
 
     def moved(self, places: Sequence[int], n_classes: int) -> "SimpleExperts":
@@ -168,11 +168,9 @@ def _answer(
     rows: Floats,
     regressions: Regressions,
     columns: Ints,
-    sources: Ints,
     experts: Floats,
 ) -> None:
     """Write the answers of the experts, and count each label after the answer to its row.
 
-    `experts`, shape (N_EXPERTS, m, n_classes): base rates, then each regression; not written for
-    rows with a source.
+    `experts`, shape (N_EXPERTS, m, n_classes): base rates, then each regression.
     """

@@ -98,10 +98,12 @@ def answers_of_experts(groups, n, classes, seed, *, model_from=90, stacks_from=1
     return said, labels
 
 
-def averaged(average, now, columns, sources=None, ages=None, stored=None):
+def averaged(average, now, columns, sources=None, ages=None, stored=None, present=None):
     """Return the averages of rows in order; `now` has shape (m, K, classes)."""
     m, experts, classes = now.shape
     weightings = average.shape[0]
+    if present is None:
+        present = np.empty((1, classes))
     then, forecasts = stored or (
         np.empty((1, experts, classes)), np.empty((1, weightings, classes))
     )  # fmt: skip
@@ -109,7 +111,7 @@ def averaged(average, now, columns, sources=None, ages=None, stored=None):
     average.answer(AverageRows(
         np.ascontiguousarray(now.swapaxes(0, 1)), then, forecasts, columns,
         np.full(m, -1) if sources is None else sources,
-        np.zeros(m) if ages is None else ages, mixed,
+        np.zeros(m) if ages is None else ages, mixed, present,
     ))  # fmt: skip
     return mixed
 
@@ -121,8 +123,11 @@ def late_events(n, delay):
 
 
 def answered_late(average, said, now, labels, events, sizes):
-    """Answer and learn events in calls of these sizes; `now` is what experts say at a label."""
-    kept, found, begin = {}, [], 0
+    """Answer and learn events in calls of these sizes; `now` is what experts say at a label.
+
+    Return the averages of answered rows, and those of learned rows by `now`.
+    """
+    kept, found, presents, begin = {}, [], [], 0
     for size in sizes:
         call = events[begin : begin + size]
         begin += size
@@ -139,10 +144,12 @@ def answered_late(average, said, now, labels, events, sizes):
         rows = [row for row, _ in call]
         asked = np.array([not learns for _, learns in call])
         values = np.where(asked[:, None, None], said[rows], now[rows])
-        mixed = averaged(average, values, columns, sources, ages, (then, forecasts))
+        present = np.empty((m, classes))
+        mixed = averaged(average, values, columns, sources, ages, (then, forecasts), present)
         found += list(mixed[asked])
+        presents += list(present[~asked])
         kept |= {row: (then[i].copy(), forecasts[i].copy()) for row, i in here.items()}
-    return np.array(found)
+    return np.array(found), np.array(presents)
 
 
 @pytest.mark.parametrize("groups", [GROUPS, PAIR], ids=["all", "few"])
@@ -168,15 +175,17 @@ def test_with_late_labels_it_is_the_method_written_out(groups, classes):
     later, _ = answers_of_experts(groups, 600, classes, 2, model_from=0)
     later[: 90 - 40, [group == "model" for group in groups.values()]] = np.nan
     average, written = ExpertAverage(groups, is_delayed=True), WrittenOut(groups, True)
-    events, kept, expected = late_events(600, 40), {}, []
+    events, kept, expected, expected_now = late_events(600, 40), {}, [], []
     for row, learns in events:
         if learns:
+            expected_now.append(written.answer(later[row])[0])
             written.learn(said[row], kept[row], later[row], labels[row], row % 9)
         else:
             point, kept[row] = written.answer(said[row])
             expected.append(point)
-    found = answered_late(average, said, later, labels, events, [len(events)])
+    found, present = answered_late(average, said, later, labels, events, [len(events)])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(present, expected_now, rtol=1e-9)
     np.testing.assert_allclose(average._weights, list(written.weights.values()), rtol=1e-8)
     np.testing.assert_allclose(average._trust, written.trust, rtol=1e-8)
 
@@ -188,7 +197,8 @@ def test_with_late_labels_calls_and_restarts_change_no_byte():
     expected = answered_late(whole, said, said, labels, events, [len(events)])
     sizes = [1, 3, 49, 60, 100, 1, len(events)]
     found = answered_late(parts, said, said, labels, events, sizes)
-    np.testing.assert_array_equal(found, expected)
+    for part, of_whole in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(part, of_whole)
     other = ExpertAverage(GROUPS, is_delayed=True)
     other.restore(parts.state())
     for name, value in whole.state().items():

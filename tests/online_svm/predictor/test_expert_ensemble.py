@@ -162,9 +162,9 @@ def test_the_answer_averages_the_experts_corrects_that_and_reads_the_interval(
     names = [*of_model, *parts.experts["simple"].outputs]
     assert tuple(names) == parts._average.names
     average = np.empty((20, k))
-    scratch = np.empty((1, len(names), k)), np.empty((1, 1, k))
+    scratch, present = (np.empty((1, len(names), k)), np.empty((1, 1, k))), np.empty((1, k))
     parts._average.answer(
-        AverageRows(experts, *scratch, columns[100:], asked.sources, np.zeros(20), average)
+        AverageRows(experts, *scratch, columns[100:], asked.sources, np.zeros(20), average, present)
     )
     history = corrected(parts.experts["history"], average, columns[100:])
     mixed = parts._corrected.answer([average, history], columns[100:])

@@ -1,4 +1,4 @@
-"""Base rates against their formula, regressions against scikit-learn; sources, classes, states."""
+"""Base rates against their formula, regressions against scikit-learn; classes, states."""
 
 import numpy as np
 import pytest
@@ -38,10 +38,10 @@ def fitted(X, columns, k):
     return experts
 
 
-def answers(experts, X, columns=None, sources=None, scaled=None):
+def answers(experts, X, columns=None, scaled=None):
     """Return the answers of all experts, shape (N_EXPERTS, m, k)."""
-    columns, sources = (np.full(len(X), -1) if c is None else c for c in (columns, sources))
-    return np.array(experts.answer(RowsToLearn(X, scaled, columns, None, None, sources), {}))
+    columns = np.full(len(X), -1) if columns is None else columns
+    return np.array(experts.answer(RowsToLearn(X, scaled, columns, None), {}))
 
 
 def restored(state, k=3):
@@ -101,14 +101,6 @@ def test_a_class_without_examples_keeps_its_base_rate():
     for expert, of_two in zip(found[1:], alone[1:], strict=True):
         np.testing.assert_allclose(expert[:, [1, 3]], np.tile(rates[[1, 3]], (100, 1)))
         np.testing.assert_allclose(expert[:, [0, 2]], of_two * (rates[0] + rates[2]), rtol=1e-12)
-
-
-def test_a_row_with_a_source_only_counts_its_label():
-    X, columns = sample(6, 2)
-    experts = fitted(*sample(50, 2), 2)
-    answers(experts, X, columns, np.array([-1, -1, 0, 3, 1, 4]))
-    counts = experts.state().arrays["counts"]
-    np.testing.assert_array_equal(counts, np.bincount(columns, minlength=2))
 
 
 def test_rows_that_a_model_has_scaled_give_the_same_answers():

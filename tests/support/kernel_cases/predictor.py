@@ -112,7 +112,7 @@ def _simple(rng: np.random.Generator) -> Any:
         rows = _with(rng, bell(rng, m, d), EXTREME, 0.1)
         columns = _columns(rng, m, n_classes + 1)
         of = Regressions(weights, fitted)
-        simple_experts._answer(counts, rows, of, columns, _sources(rng, m), experts)
+        simple_experts._answer(counts, rows, of, columns, experts)
     return counts, experts
 
 
@@ -137,10 +137,11 @@ def _average(rng: np.random.Generator) -> Any:
         rows = AverageRows(
             np.ascontiguousarray(now.swapaxes(0, 1)), then, forecasts,
             _columns(rng, m, n_classes + 1), sources, np.floor(99 * rng.random(m)),
-            np.empty((m, n_classes)),
+            np.empty((m, n_classes)), np.zeros((len(then), n_classes)),
         )  # fmt: skip
         average.answer(rows)
-        written.append((rows.mixed, then, forecasts) if average.shape[0] > 1 else rows.mixed)
+        kept = (rows.mixed, rows.present, then, forecasts)
+        written.append(kept if average.shape[0] > 1 else rows.mixed)
     return written, tuple(average.state().values())
 
 
