@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,54 @@ def test_what_kafka_connect_adds_is_answered(feed):
     assert (answer["status"], answer["id"]) == ("ok", "tx-9")
     again = feed.store.call("XADD", lines["redis.keyspace"], "*", *fields).decode()
     assert feed.get(f"/feeds/fraud/answers/{again}?timeout=30").json["status"] == "ok"
+
+
+class Delivered(Exception):
+    """All answers were delivered, so that the endless loop of the page ends."""
+
+
+class Producer:
+    """Kafka, as the bridge uses it: what is produced is delivered, or refused, by `flush`."""
+
+    refuses, taken = False, []
+
+    def __init__(self, settings):
+        assert settings["bootstrap.servers"]
+        self._sent = []
+
+    def produce(self, _topic, value, key, on_delivery):
+        self._sent.append((key, value, on_delivery))
+
+    def flush(self, _seconds):
+        if not self._sent:
+            if len(self.taken) >= 120:
+                raise Delivered
+            return 0
+        for key, value, on_delivery in self._sent:
+            if not self.refuses:
+                self.taken.append((key, value))
+            on_delivery("no broker" if self.refuses else None, None)
+        self._sent = []
+        return 0
+
+
+def test_the_bridge_sends_each_answer_until_kafka_has_it(feed, monkeypatch):
+    module = type(sys)("confluent_kafka")
+    module.Producer = Producer
+    monkeypatch.setitem(sys.modules, "confluent_kafka", module)
+    bridge = block("python", "confluent_kafka").replace("redis://localhost:6379/0", feed.url)
+    bridge = compile(bridge.replace("5000", "50"), "page", "exec")
+    monkeypatch.setattr(Producer, "refuses", True)
+    with pytest.raises(SystemExit, match="no broker"):
+        exec(bridge, {})
+    monkeypatch.setattr(Producer, "refuses", False)
+    with pytest.raises(Delivered):
+        exec(bridge, {})
+    keys = [key for key, _ in Producer.taken]
+    assert keys[:120] == [f"w{i}" for i in range(120)]
+    answers = feed.store.call("XRANGE", feed.store.keys.out, "-", "+")
+    assert [value for _, value in Producer.taken] == [fields[1] for _, fields in answers]
+    assert feed.store.call("XPENDING", feed.store.keys.out, "downstream")[0] == 0
 
 
 def test_a_node_of_n8n_asks(typed, feed):
