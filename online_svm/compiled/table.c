@@ -22,7 +22,7 @@
     DO(metrics_cost_matrix)                                                                                            \
     DO(metrics_cumulative)                                                                                             \
     DO(metrics_reliability)                                                                                            \
-    DO(metrics_sequential_families)                                                                                    \
+    DO(metrics_sequential_wealth)                                                                                      \
     DO(metrics_sequential_calibration_monitor)                                                                         \
     DO(metrics_sequential_confidence_sequence)                                                                         \
     DO(metrics_sequential_exchangeability)                                                                             \

@@ -111,6 +111,13 @@ class MonitorConfig(Settings):
         le=0.5,
         description="Probability of any false alarm ever, if labels come with their examples.",
     )
+    notice_every: int = Field(
+        100_000,
+        ge=1000,
+        le=1_000_000_000,
+        description="Scored examples to a false notice, on average and at least. Smaller: notices "
+        "of smaller and younger errors, and more false ones.",
+    )
     on_drift: Literal["report", "refit", "reset"] = Field(
         "report",
         description="What follows an alarm of calibration or exchangeability: a message; refits "

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from online_svm.storage.state_schema import (
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.labels import sorted_labels
+from online_svm.stream.notice import Notice
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import WeightedScores
 from online_svm.types import Floats, Ints
@@ -85,6 +86,9 @@ class SliceValues(StoredHeader):
         return code
 
 
+F = TypeVar("F", Alarm, Notice)
+
+
 class SliceNames:
     """Names slices, as "country=DE", by the configured names and the received values."""
 
@@ -98,11 +102,11 @@ class SliceNames:
         name = self._names[number]
         return f"{name}, other values" if value is None else f"{name}={value}"
 
-    def of_alarm(self, alarm: Alarm) -> Alarm:
-        """Return the alarm; if it is about a slice, with the name of the slice."""
-        if alarm.scope != "slice" or alarm.name is None:
-            return alarm
-        return replace(alarm, name=self.of(alarm.name))
+    def of_finding(self, found: F) -> F:
+        """Return an alarm or notice; if it is about a slice, with the name of the slice."""
+        if found.scope != "slice" or found.name is None:
+            return found
+        return replace(found, name=self.of(found.name))
 
     def of_test(self, test: dict[str, Any]) -> dict[str, Any]:
         """Return a test of a report; if it is about a slice, with the name of the slice."""

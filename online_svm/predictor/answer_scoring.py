@@ -31,6 +31,7 @@ from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.cells import watched
 from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.input_batch import SliceValue
+from online_svm.stream.notice import OpenNotices
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows, SettledRows
 from online_svm.stream.validity_report import (
@@ -45,6 +46,7 @@ MAX_REPORTED_FEATURES = 256
 """Largest number of features whose kinds a report lists."""
 
 Watched = list[PredictionBlock | Alarm]
+Found = Alarm | OpenNotices
 
 
 class AnswerScoring(Stored):
@@ -98,6 +100,11 @@ class AnswerScoring(Stored):
         if self._monitors is None:
             return guarantee, reason
         return self._monitors.guarantee(guarantee, reason)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Codes of the open notices."""
+        return () if self._monitors is None else self._monitors.notices
 
     @property
     def changed_kinds(self) -> tuple[ChangedKind, ...]:
@@ -175,7 +182,11 @@ class AnswerScoring(Stored):
         tests = None if monitors is None else monitors.report()
         if tests is not None:
             names = SliceNames(self._config.slices, self._slices)
-            tests = replace(tests, tests=[names.of_test(test) for test in tests.tests])
+            tests = replace(
+                tests,
+                notices=tuple(map(names.of_finding, tests.notices)),
+                tests=[names.of_test(test) for test in tests.tests],
+            )
         report, budget = self._validity.report(n), self._budget
         return replace(
             report if budget is None else without_p_values(report),
@@ -215,11 +226,11 @@ class AnswerScoring(Stored):
 
     def _score_rows(
         self, order: LearningOrder, settled: Sequence[SettledRows], since: int
-    ) -> list[Alarm]:
-        """Score the examples that the rows settle; return the alarms."""
+    ) -> list[Found]:
+        """Score the examples that the rows settle; return alarms and changes of notices."""
         if self._budget is not None:
             self._budget.add(order)
-        alarms = list[Alarm]()
+        alarms = list[Found]()
         for rows in settled:
             if rows.block.status == "ok":
                 alarms += self._score(rows, since)
@@ -234,8 +245,8 @@ class AnswerScoring(Stored):
             return X
         return watched(X, min(self.watched, MAX_FEATURES), self._hidden)
 
-    def _score(self, settled: SettledRows, since: int) -> list[Alarm]:
-        """Score answers in the order of their labels; return the alarms."""
+    def _score(self, settled: SettledRows, since: int) -> list[Found]:
+        """Score answers in the order of their labels; return alarms and changes of notices."""
         block, _, columns, slices, X, before = wanted_answers(settled)
         if not len(columns):
             return []
@@ -249,33 +260,39 @@ class AnswerScoring(Stored):
         if self._config.score_role == "watched":
             block = replace(block, point=np.ascontiguousarray(block.maps[SCORE]))
             rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))
+            rows = replace(rows, category_size=None)  # no count is behind them
         self._agreement.count(block.point, columns)
         learned = (before if len(rows) == len(columns) else before[columns >= 0]) + 1
         alarms = self._tested(rows, learned, since)
         self._compare(rows, learned, alarms)
         return alarms
 
-    def _tested(self, rows: ScoredRows, learned: Ints, since: int) -> list[Alarm]:
-        """Return the alarms that rows raise, by the names of features and slices."""
+    def _tested(self, rows: ScoredRows, learned: Ints, since: int) -> list[Found]:
+        """Return alarms and changes of notices, by the names of features and slices."""
         if self._monitors is None or not len(rows):
             return []
         alarms = self._monitors.update(rows, learned, since)
         if not alarms:
             return alarms
         names = SliceNames(self._config.slices, self._slices)
-        return [names.of_alarm(alarm).naming(self.features) for alarm in alarms]
+        return [
+            names.of_finding(found).naming(self.features)
+            if isinstance(found, Alarm)
+            else replace(found, notices=tuple(map(names.of_finding, found.notices)))
+            for found in alarms
+        ]
 
-    def _compare(self, rows: ScoredRows, learned: Ints, alarms: Sequence[Alarm]) -> None:
+    def _compare(self, rows: ScoredRows, learned: Ints, alarms: Sequence[Found]) -> None:
         """Compare announced probabilities and labels; after an alarm, of later rows alone."""
         begin = 0
-        for n in sorted({alarm.n for alarm in alarms}):
+        for n in sorted({alarm.n for alarm in alarms if isinstance(alarm, Alarm)}):
             stop = int(np.searchsorted(learned, n, side="right"))
             self._agreement.update(rows.part(begin, stop), learned[begin:stop])
             self._agreement.restart(n)
             begin = stop
         self._agreement.update(rows.part(begin, len(rows)), learned[begin:])
 
-    def _watched(self, block: PredictionBlock | None, alarms: Sequence[Alarm]) -> Watched:
+    def _watched(self, block: PredictionBlock | None, alarms: Sequence[Found]) -> Watched:
         if self._monitors is None:
             return [] if block is None else [block]
         return self._monitors.cut(block, alarms)
@@ -300,10 +317,10 @@ def _decided(
     order: LearningOrder,
     block: PredictionBlock | None,
     settled: Sequence[SettledRows],
-    alarms: Sequence[Alarm],
+    found: Sequence[Found],
 ) -> PredictionBlock | None:
     """Return the answers to the rows of `order` with decisions, and count the rows' labels."""
-    withdrawing = [alarm.n for alarm in alarms]
+    withdrawing = [alarm.n for alarm in found if isinstance(alarm, Alarm)]
     counted = SettledAnswers.joined(
         SettledAnswers.of(rows.block, rows.columns, rows.before, promise.most) for rows in settled
     )

@@ -128,6 +128,7 @@ class FrozenPredictor:
     `schema`: schema of a request: features without labels, times and slices.
     `parts`: what answers.
     `guarantee`: guarantee of every answer and its reason; see `PredictionBlock`.
+    `notices`: codes of the open notices, which every answer has.
 
     Examples
     --------
@@ -149,10 +150,12 @@ class FrozenPredictor:
         schema: FeatureSchema,
         parts: AnsweringParts,
         guarantee: tuple[Guarantee, GuaranteeReason | None],
+        notices: tuple[str, ...] = (),
     ) -> None:
         self.config, self.n, self.schema = config, n, schema
         self._parts, self._active = parts, parts.active
         self._guarantee, self._reason = guarantee
+        self._notices = notices
         self._costs = CostMatrix.of(config)
 
     @property
@@ -204,6 +207,7 @@ class FrozenPredictor:
         block, _ = parts.answer(self.config, X, unlabelled, n, is_mixed=is_mixed)
         if self._active is not None:
             block = replace(block, guarantee=self._guarantee, reason=self._reason)
+        block = replace(block, notices=self._notices)
         if parts.thresholds is not None:
             return decided(block, parts.thresholds)
         return block if self._costs is None else self._costs.decided(block)
@@ -217,6 +221,7 @@ class FrozenPredictor:
             "dimension": self.schema.dimension,
             "guarantee": self._guarantee,
             "reason": None if self._reason is None else self._reason.about,
+            "notices": self._notices,
         }
         arrays: Arrays = {}
         if self._parts.thresholds is not None:
@@ -252,7 +257,8 @@ class FrozenPredictor:
         require(type(n) is int and n >= 0, "n")
         require(dimension is None or (type(dimension) is int and dimension >= 0), "dimension")
         require(header["guarantee"] in _GUARANTEES, "guarantee")
-        about = header["reason"]
+        about, notices = header["reason"], header["notices"]
+        require(isinstance(notices, list) and {str}.issuperset(map(type, notices)), "notices")
         reason = None if about is None else GuaranteeReason.of(about)
         schema = request_schema(config).of_features(
             None if names is None else tuple(names), dimension
@@ -276,7 +282,7 @@ class FrozenPredictor:
             require(thresholds.shape in ((1,), (2,)), "thresholds")
             require(bool(((thresholds >= 0.0) & (thresholds <= NEVER)).all()), "thresholds")
         parts = AnsweringParts(active, mixed, experts, thresholds)
-        return cls(config, n, schema, parts, (header["guarantee"], reason))
+        return cls(config, n, schema, parts, (header["guarantee"], reason), tuple(notices))
 
 
 def request_schema(config: PredictorConfig) -> FeatureSchema:

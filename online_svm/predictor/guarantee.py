@@ -9,8 +9,8 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.label_weights import most_examples
-from online_svm.metrics.sequential.families import Finding
 from online_svm.metrics.sequential.monitor_set import MonitorSet
+from online_svm.metrics.sequential.wealth import Finding
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import (
     StateSchema,
@@ -20,10 +20,12 @@ from online_svm.storage.state_schema import (
     number,
     numbers,
     part,
+    texts,
 )
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.guarantee_reason import GuaranteeReason
+from online_svm.stream.notice import OpenNotices
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import MonitorsReport
@@ -105,6 +107,7 @@ class StreamMonitors(Stored):
         number("raised"),
         numbers("_acted"),
         json_of("_open_alarms", stored_as="open"),
+        texts("_notices"),
     )
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -115,19 +118,31 @@ class StreamMonitors(Stored):
             config.seed,
             in_order=in_order,
             most=most_examples(config.label_budget),
+            n_slices=len(config.slices),
         )
         self._open: dict[tuple[str | None, ...], Alarm] = {}
         self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
+        self._notices: list[str] = []
 
-    def update(self, rows: ScoredRows, learned: Ints, since: int = 0) -> list[Alarm]:
-        """Add scored rows; return the alarms they raise, in order. The caller opens them.
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Codes of the open notices."""
+        return tuple(self._notices)
+
+    def update(self, rows: ScoredRows, learned: Ints, since: int = 0) -> list[Alarm | OpenNotices]:
+        """Add scored rows; return alarms and changes of the notices, in order, for `cut`.
 
         `learned`, shape (len(rows),): examples learned up to and including each row.
         `since`: examples learned at the last alarm that was acted on; see `MonitorSet.update`.
         """
         found = self._tests.update(rows, since)
-        return [self._alarm(one, int(learned[one.row])) for one in found]
+        return [
+            self._alarm(one, int(learned[one.row]))
+            if isinstance(one, Finding)
+            else OpenNotices(int(learned[one.row]), one.notices)
+            for one in found
+        ]
 
     def restart(self) -> None:
         """Restart all tests after an alarm was acted on; open alarms stay open."""
@@ -156,24 +171,29 @@ class StreamMonitors(Stored):
         return True
 
     def cut(
-        self, block: PredictionBlock | None, alarms: Sequence[Alarm]
+        self, block: PredictionBlock | None, changes: Sequence[Alarm | OpenNotices]
     ) -> list[PredictionBlock | Alarm]:
-        """Return answers and alarms, in order; open alarms reduce the guarantee of the answers.
+        """Return answers and alarms, in order.
+
+        Open alarms reduce the guarantee of answers; open notices are named in them.
 
         `block`: answers given while the alarms were raised.
-        `alarms`: each is open from the example that raised it, so the block is cut there.
+        `changes`: each holds from the example that caused it, so the block is cut there.
         """
-        if not alarms:
+        if not changes:
             return [] if block is None else [self._marked(block)]
         found: list[PredictionBlock | Alarm] = []
         begin, size = 0, 0 if block is None else len(block)
-        for n, raised in groupby(alarms, key=lambda alarm: alarm.n):
+        for n, changed in groupby(changes, key=lambda change: change.n):
             if block is not None and (stop := int(np.searchsorted(block.n, n))) > begin:
                 found.append(self._marked(block.part(begin, stop)))
                 begin = stop
-            for alarm in raised:
-                self.open(alarm)
-                found.append(alarm)
+            for change in changed:
+                if isinstance(change, Alarm):
+                    self.open(change)
+                    found.append(change)
+                else:
+                    self._notices = [notice.code for notice in change.notices]
         if block is not None and begin < size:
             found.append(self._marked(block.part(begin, size)))
         return found
@@ -186,17 +206,24 @@ class StreamMonitors(Stored):
     def close(self, since: int) -> bool:
         """Close alarms with n <= `since`: model and calibration use no example before `since`.
 
-        Return whether any was open.
+        Return whether any was open. When the last alarm closes, notices of bins, categories and
+        slices close with it: their evidence is about an earlier model, and they have few rows.
         """
         before = len(self._open)
         self._open = {key: alarm for key, alarm in self._open.items() if alarm.n > since}
-        return len(self._open) < before
+        has_closed = len(self._open) < before
+        if has_closed and not self._open:
+            self._tests.close_notices()
+            self._notices = [
+                code for code in self._notices if code.partition(":")[0] in ("overall", "class")
+            ]
+        return has_closed
 
     def _marked(self, block: PredictionBlock) -> PredictionBlock:
         guarantee, reason = self.guarantee(block.guarantee, block.reason)
-        if (guarantee, reason) == (block.guarantee, block.reason):
+        if (guarantee, reason, ()) == (block.guarantee, block.reason, self.notices):
             return block
-        return replace(block, guarantee=guarantee, reason=reason)
+        return replace(block, guarantee=guarantee, reason=reason, notices=self.notices)
 
     def guarantee(
         self, guarantee: Guarantee, reason: GuaranteeReason | None
@@ -226,7 +253,9 @@ class StreamMonitors(Stored):
     def report(self) -> MonitorsReport:
         """Return the state of the tests and the open alarms, the oldest first."""
         ordered = sorted(self._open.values(), key=lambda alarm: alarm.n)
-        return MonitorsReport(self.raised, tuple(ordered), self._tests.report()["tests"])
+        return MonitorsReport(
+            self.raised, tuple(ordered), self._tests.notices(), self._tests.report()
+        )
 
     @property
     def _open_alarms(self) -> list[dict[str, Any]]:

@@ -148,7 +148,9 @@ class InferenceEngine(Stored):
         promise = self.scoring.promise
         thresholds = None if promise is None else promise.thresholds()
         parts = self._parts._replace(thresholds=thresholds)
-        return FrozenPredictor(self._config, self._schedule.n, requests, parts, guarantee)
+        return FrozenPredictor(
+            self._config, self._schedule.n, requests, parts, guarantee, self.scoring.notices
+        )
 
     @property
     def _parts(self) -> AnsweringParts:

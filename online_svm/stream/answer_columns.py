@@ -31,7 +31,7 @@ Guarantee = Literal["exact", "approximate", "none"]
 
 Kind = Literal[
     "constant", "about", "count", "optional", "label", "category", "own", "action", "cost",
-    "wanted", "share", "list", "pairs", "lists_by_map", "pairs_by_map",
+    "wanted", "share", "codes", "list", "pairs", "lists_by_map", "pairs_by_map",
 ]  # fmt: skip
 """The form in which a block stores a column, which determines its encoding.
 
@@ -46,6 +46,7 @@ Kind = Literal[
   without costs;
 - ``wanted``, ``share``: whether the label is wanted, and its probability; absent without a label
   budget;
+- ``codes``: texts for all rows, absent if there are none;
 - ``list``: a row of an array of shape (m, K);
 - ``pairs``: the lower and upper value of each class, from two arrays of shape (m, K);
 - ``lists_by_map``, ``pairs_by_map``: a row of an array for each published map. The second is absent
@@ -143,5 +144,7 @@ COLUMNS = (
         "Why it is not `exact`: `case`, the name of a [case](#cases-of-guarantees), and its "
         "parameters.",
         source=("reason",)),
+    Column("notices", "codes", list[str] | None,
+        "Codes of the open [notices](monitoring.md#notices), the oldest first."),
 )  # fmt: skip
 """All columns of the predictor; the service adds version, status, producer's id and `seq`."""

@@ -63,6 +63,8 @@ class PredictionBlock:
         Index of the chosen action.
     expected_cost : ndarray of shape (m,), or None
         Expected cost of that action; None without costs.
+    notices : tuple of str
+        Codes of the notices that were open when the rows were answered.
     member_outputs : dict of str to ndarray with m rows, or None
         Member outputs at answer time, for the experts to learn from when a delayed label
         arrives; not published.
@@ -99,6 +101,7 @@ class PredictionBlock:
     actions: tuple[str, ...] = ()
     action: Ints | None = None
     expected_cost: Floats | None = None
+    notices: tuple[str, ...] = ()
     member_outputs: dict[str, Floats] | None = None
     label_probability: Floats | None = None
     label_draw: Floats | None = None
@@ -172,6 +175,8 @@ class Prediction:
         Whether the validity theorem holds for the Venn predictor's distribution.
     about : dict or None
         Why the guarantee is not exact; `reason` is the sentence.
+    notices : tuple of str, or None
+        Codes of the open notices.
     method, interval_level
         Method of probability and interval, and the nominal coverage of the interval.
     action, expected_cost, label_wanted, label_probability
@@ -218,6 +223,7 @@ class Prediction:
     taxonomy: int
     guarantee: Guarantee
     about: dict[str, Any] | None
+    notices: tuple[str, ...] | None
 
     @property
     def reason(self) -> str | None:
@@ -227,6 +233,10 @@ class Prediction:
 
 def _constant(block: PredictionBlock, column: Column, _i: int) -> object:
     return getattr(block, column.name)
+
+
+def _codes(block: PredictionBlock, column: Column, _i: int) -> object:
+    return getattr(block, column.name) or None
 
 
 def _about(block: PredictionBlock, _column: Column, _i: int) -> dict[str, Any] | None:
@@ -306,6 +316,7 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "own": _own,
     "action": _action,
     **dict.fromkeys(("cost", "wanted", "share"), _may_be_absent),
+    "codes": _codes,
     "list": _list,
     "pairs": _pairs,
     "lists_by_map": _lists_by_map,

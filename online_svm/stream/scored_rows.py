@@ -56,6 +56,8 @@ class ScoredRows:
     # and the draw that decided that the label is wanted.
     weights: Floats | None = None
     draws: Floats | None = None
+    # Shape (m,); calibration examples in the category; None if no count is behind the probabilities
+    category_size: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.n)
@@ -89,7 +91,7 @@ class ScoredRows:
             block.n, block.classes, columns, block.point, block.lower, block.upper,
             block.venn_point, block.scores, block.category, block.model, slices, X,
             None if block.label_probability is None else np.rint(1.0 / block.label_probability),
-            block.label_draw,
+            block.label_draw, block.category_size,
         )  # fmt: skip
         has_label = columns >= 0
         return rows if has_label.all() else rows.taken(has_label)

@@ -12,6 +12,7 @@ from online_svm.storage.state_schema import StateSchema, StoredHeader, number
 from online_svm.stream.agreement_report import AgreementReport
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
+from online_svm.stream.notice import Notice
 
 Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed label
 
@@ -291,12 +292,14 @@ class MonitorsReport(StrictRecord):
         tuple[Alarm, ...],
         doc("[Open](monitoring.md#what-follows-an-alarm) alarms, one a test."),
     ]
+    notices: Annotated[
+        tuple[Notice, ...], doc("Open [notices](monitoring.md#notices), the oldest first.")
+    ]
     tests: Annotated[
         list[dict[str, Any]],
         doc(
-            "The tests closest to an alarm, with fields of an alarm, the number of `alarms`, "
-            "`deviation` (the mean of y - p and its confidence sequence) and for a slice `off`, "
-            "at a false discovery rate of 5 %."
+            "The tests closest to an alarm, with fields of an alarm, the number of `alarms` and "
+            "`deviation` (the mean of y - p and its confidence sequence)."
         ),
     ]
 

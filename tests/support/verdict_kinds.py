@@ -169,7 +169,7 @@ KINDS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "labels of one side": (one_sided_labels, ("Known of a part alone",)),
     "labels of 30 %": (labels_of_some, (HOLDS, EARLY)),
     "labels stop": (labels_stop, ("Labels have stopped",)),
-    "rare, 2.5 times too high": (lambda rng: rare(rng, 2.5), (OFF, BROKEN)),
+    "rare, 2.5 times too high": (lambda rng: rare(rng, 2.5), (OFF, BROKEN, "Take care since")),
     "rare, right": (lambda rng: rare(rng, 1.0), (HOLDS, EARLY)),
     "all ranges off": (all_ranges_off, (OFF, BROKEN)),
     "recovered": (recovered, (HOLDS,)),

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from online_svm.stream.alarm import Alarm
+    from online_svm.stream.notice import Notice
     from workers.reading.status import FeedStatus
     from workers.reading.usage import ConsumerGroup, MemoryUse, PublishedStatus
 
 
-_MAX_ALARMS = 3  # open alarms that are shown
+_MAX_ALARMS = 3  # open alarms, and open notices, that are shown
 _MIN_SHOWN_BYTES = 1_000_000  # size of the waiting entries from which it is shown
 _WIDTH = 400  # columns if the output is not a terminal: more than the longest names need
 
@@ -142,7 +143,8 @@ def describe(found: "FeedStatus") -> str:
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
     kinds = [("kind", kind.get("words", "")) for kind in found.kinds]
-    lines = [*_incident_lines(found), *_alarm_lines(found.open_alarms), *kinds, *lines]
+    alarms = [*_incident_lines(found), *_alarm_lines(found.open_alarms)]
+    lines = [*alarms, *_notice_lines(found.notices), *kinds, *lines]
     if found.report is not None:
         selective = [("selective", found.selective_labels)] if found.selective_labels else []
         lines = [*selective, *validity_lines(_with_pending(found)), *lines]
@@ -217,6 +219,13 @@ def _alarm_lines(alarms: "Sequence[Alarm]") -> list[tuple[str, str]]:
     shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_MAX_ALARMS]]
     more = len(alarms) - len(shown)
     return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
+
+
+def _notice_lines(notices: "Sequence[Notice]") -> list[tuple[str, str]]:
+    """Return lines for the oldest open notices."""
+    shown = [("notice", notice.words) for notice in notices[:_MAX_ALARMS]]
+    more = len(notices) - len(shown)
+    return [*shown, ("", f"and {counted(more, 'open notice')} more")] if more else shown
 
 
 def _of_bytes(size: int) -> str:

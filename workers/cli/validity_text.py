@@ -31,9 +31,6 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
         for text in _windowed(message["windowed"]):
             yield name, text
             name = ""
-    tests = (message.get("monitors") or {}).get("tests", [])
-    if off := ", ".join(str(test["name"]) for test in tests if test.get("off")):
-        yield "slices", f"off by more than the tolerance, but for one in twenty: {off}"
     yield "validity", _cumulative(message)
     if (of_score := score_text(message)) is not None:
         yield "score", of_score

@@ -24,6 +24,7 @@ from workers.dashboard.text import (
 from workers.reading.answers import number
 from workers.reading.events import moment
 from workers.reading.incidents import RaisedAlarm
+from workers.reading.notices import open_notices
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
@@ -183,14 +184,15 @@ def _deviations(tests: Sequence[Test]) -> str:
 
 
 class AlarmsCard(TextCard):
-    """Tables of the last incidents, alarms and events."""
+    """Tables of the open notices and the last incidents, alarms and events."""
 
-    title = "Incidents, alarms and events"
+    title = "Notices, incidents, alarms and events"
     words = (
-        "The alarms of one change are one incident, from the first until model and calibration are "
-        "of later examples alone. An alarm is a sequential test that was rejected. Events tell "
-        "what happened to the workers, and what people said. Times are UTC; an alarm has that of "
-        "the entry that raised it, and that of its commit where it is known."
+        "A notice is a part that is off at present; it ends when the part is right again. The "
+        "alarms of one change are one incident, from the first until model and calibration are of "
+        "later examples alone. An alarm is a sequential test that was rejected. Events tell what "
+        "happened to the workers, and what people said. Times are UTC; an alarm has that of the "
+        "entry that raised it, and that of its commit where it is known."
     )
     section = "monitors"
     is_wide = True
@@ -199,9 +201,16 @@ class AlarmsCard(TextCard):
     def fill(self, excerpt: Excerpt) -> str:
         if not excerpt.has_alarms:
             return "An exported file holds answers alone: no alarms, and no events."
-        if not (excerpt.alarms or excerpt.events):
+        notices = _notices(excerpt)
+        if not (notices or excerpt.alarms or excerpt.events):
             return "No alarm was raised, and nothing happened to a worker, as far as is kept."
-        return self.show(_incidents(excerpt) + _alarms(excerpt) + _events(excerpt))
+        return self.show(notices + _incidents(excerpt) + _alarms(excerpt) + _events(excerpt))
+
+
+def _notices(excerpt: Excerpt) -> str:
+    found = open_notices(excerpt.reports[-1].message) if len(excerpt.reports) else ()
+    rows = ([whole(notice.n), safe(notice.words, 300)] for notice in found[:_MAX_ROWS])
+    return table(("<open since example", "<what is off"), rows) if found else ""
 
 
 def _incidents(excerpt: Excerpt) -> str:

@@ -147,6 +147,7 @@ class Status(BaseModel):
     waiting: int | None = Field(description="Entries that wait for the worker.")
     holder: str | None = Field(description="The worker that holds the feed.")
     open_alarms: list[Any]
+    notices: list[Any]
 
 
 class StoredAlarms(AlarmsMessage):

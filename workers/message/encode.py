@@ -121,6 +121,7 @@ def _common(block: PredictionBlock) -> _Common:
         (tuple(block.maps), None if bounds is None else tuple(bounds)),
         (
             *[name for name in _BY_SETTING if getattr(block, name) is None],
+            *([] if block.notices else ["notices"]),
             *[name for name in _OPTIONAL if getattr(block, name)[0] < 0],
         ),
         bool(block.label[0] >= 0),
@@ -226,7 +227,7 @@ class _Layout:
         name, source, common = column.name, column.attributes[0], self._common
         of_point, of_venn, of_scores = common.classes
         match column.kind:
-            case "constant":
+            case "constant" | "codes":
                 self._fixed += dumps(common.constants[_CONSTANT.index(name)])
             case "about":
                 reason = common.constants[_CONSTANT.index("reason")]
@@ -280,7 +281,7 @@ class _Layout:
 # The layout changes only with the model.
 _layout = lru_cache(maxsize=16)(_Layout)
 
-_CONSTANT = [column.attributes[0] for column in COLUMNS if column.kind in ("constant", "about")]
+_CONSTANT = [c.attributes[0] for c in COLUMNS if c.kind in ("constant", "about", "codes")]
 _OPTIONAL = [column.name for column in COLUMNS if column.kind == "optional"]
 _BY_SETTING = [
     "map_intervals", *(c.name for c in COLUMNS if c.kind in ("action", "cost", "wanted", "share")),

@@ -20,6 +20,7 @@ from online_svm.stream.agreement_report import (
 )
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import COLUMNS, Column, Status, doc
+from online_svm.stream.notice import Notice
 from online_svm.stream.validity_report import (
     ClassFigures,
     CostReport,
@@ -109,7 +110,6 @@ PredictionMessage = create_model(
     __doc__="Answer to an accepted example.",
     **fields_of(COLUMNS),
     set=(list[str | None] | None, optional("Reserved: the classes that cannot be excluded.")),
-    notices=(list[str] | None, optional("Reserved: codes of the open notices.")),
     traceparent=(
         str | None,
         optional("[Trace context](http.md#trace-context)."),
@@ -258,7 +258,8 @@ STREAMS: dict[str, tuple[type, ...]] = {
     ),
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
-        ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
+        ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, Notice,
+        LateLabelReport,
         AgreementReport, SpanAgreement, RangeAgreement, ClassAgreement, UnlabelledRange,
         LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport, LabelBudgetReport,
     ),

@@ -28,6 +28,7 @@ from typing_extensions import override
 
 from online_svm.metrics.binomial_interval import proportion
 from online_svm.stream.alarm import AlarmKind
+from online_svm.stream.notice import NOTICE_SCOPES
 from online_svm.version import __version__
 from workers.message.codes import CODES
 from workers.monitor.feed_alarms import FeedAlarms
@@ -333,6 +334,7 @@ def _rarest(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _monitors(reports: Messages) -> Iterable[Metric]:
     opened = gauge("open_alarms", "Alarms that are open, by kind.", "kind")
+    notices = gauge("open_notices", "Notices that are open, by scope.", "scope")
     wealth = gauge("monitor_log_wealth", "Logarithm of the wealth of a test.", "kind", "scope")
     limit = gauge("monitor_log_threshold", "What it has to reach for an alarm.", "kind", "scope")
     for feed, report in reports.items():
@@ -341,10 +343,14 @@ def _monitors(reports: Messages) -> Iterable[Metric]:
             kinds = Counter(alarm["kind"] for alarm in monitors["open"])
             for kind in get_args(AlarmKind):
                 opened.add_metric([feed, kind], float(kinds[kind]))
-        for (kind, scope), test in sorted(_nearest(monitors.get("tests") or ()).items()):
-            wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
-            limit.add_metric([feed, kind, scope], float(test["threshold"]))
-    yield from _non_empty(opened, wealth, limit)
+        if "notices" in monitors:
+            scopes = Counter(notice["scope"] for notice in monitors["notices"])
+            for scope in NOTICE_SCOPES:
+                notices.add_metric([feed, scope], float(scopes[scope]))
+        for labels, test in sorted(_nearest(monitors.get("tests") or ()).items()):
+            wealth.add_metric([feed, *labels], float(test["log_wealth"]))
+            limit.add_metric([feed, *labels], float(test["threshold"]))
+    yield from _non_empty(opened, notices, wealth, limit)
 
 
 def _costs(reports: Messages) -> Iterable[Metric]:

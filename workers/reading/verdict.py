@@ -8,7 +8,7 @@ decides: whether a worker answers, then whether the answers can be trusted.
     an incident is open                     do not trust the answers, or take care
     entries are rejected                    nothing is learned from them
     no labels, labels of one part, behind   the figures are old, or about a part
-    no guarantee, off                       take care
+    no guarantee, a notice, off             take care
     the last labels differ                  take care
     warming up, too early to say            wait
     holds, but helps no more                take care
@@ -47,8 +47,8 @@ _TEXT_LENGTH = 300  # characters shown of a text that another program may have w
 _PRINTED = (
     "feed", "verdict", "incident", "seq", "n", "waiting", "waiting_is_at_least", "waiting_seconds",
     "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch", "writer",
-    "holder", "digest", "snapshots", "validity", "open_alarms", "published", "consumers", "stored",
-    "selective_labels", "kinds",
+    "holder", "digest", "snapshots", "validity", "open_alarms", "notices", "published",
+    "consumers", "stored", "selective_labels", "kinds",
 )  # fmt: skip
 
 
@@ -108,6 +108,10 @@ def trust(status: FeedStatus) -> Verdict:
         return Verdict("care", f"Known of a part alone: {part}", advice)
     if guarantee == "none":
         return Verdict("care", "Take care: the answers have no guarantee", f"{_upper(reason)}.")
+    if status.notices:
+        more = len(status.notices) - 1
+        advice = f"And {counted(more, 'other part')}; see the notices." if more else ""
+        return Verdict("care", f"Off: {_text(status.notices[0].words)}", advice)
     if agreed.since.labels < MIN_SCORED:
         scored = number(report.get("scored"))
         few = f"{counted(int(scored) if scored >= 0 else 0, 'answer')} scored"

@@ -138,7 +138,7 @@ TYPES: dict[str, type] = {
 
 VALUES = tuple(TYPES)
 
-CONSTANTS = ("v", "method", "interval_level", "classes", "guarantee", "reason")
+CONSTANTS = ("v", "method", "interval_level", "classes", "guarantee", "notices")
 """Fields that are part of the form: they are the same for many answers."""
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ("form", "numbers", "payload", *VALUES))
@@ -258,7 +258,7 @@ def _split(data: bytes) -> tuple[Form | None, bytes, list[Any]]:
 
 def _constant(name: str, value: Any) -> Any:
     """Return a constant; TypeError: it is none that this program writes."""
-    of_text = value if name == "classes" else [value] if name in ("guarantee", "reason") else []
+    of_text = value if name in ("classes", "notices") else [value] if name == "guarantee" else []
     if not all(part is None or type(part) is str for part in of_text):
         raise TypeError(name)
     return value

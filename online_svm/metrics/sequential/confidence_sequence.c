@@ -89,7 +89,7 @@ static int64_t group_of_start(int64_t number) {
 static void call_group_of(const Slot *a, Slot *r) { r->integer = group_of_start(a->integer); }
 
 enum { SPACING = 64, DOUBLINGS = 24, GROUPS = 48 };
-enum { COUNT, SUM, SQUARES, N_SUMS };
+enum { COUNT, SUM, SQUARES, ANNOUNCED, N_SUMS };
 
 /* The sums of each series, now and at each start, shape (2 * DOUBLINGS, n_series, N_SUMS). */
 typedef struct {
@@ -157,16 +157,20 @@ static void add_value(double value, double size, double *expected, double *sums)
 
 static void call_add(const Slot *a, Slot *r) {
     (void)r;
-    Matrix values = a[0].matrix;
-    const int64_t *n = a[1].int_vector.at;
-    const double *sizes = a[2].vector.at;
-    DeviationSums held = {a[3].int_vector.at, a[4].vector, a[5].matrix.at, a[6].int_matrix.at, a[7].cube.at};
-    for (int64_t i = 0; i < values.rows; i++) {
+    IntMatrix cells = a[0].int_matrix;
+    const double *happened = a[1].matrix.at, *announced = a[2].matrix.at;
+    Vector sizes = a[4].vector;
+    const int64_t *n = a[3].int_vector.at;
+    DeviationSums held = {a[5].int_vector.at, a[6].vector, a[7].matrix.at, a[8].int_matrix.at, a[9].cube.at};
+    for (int64_t i = 0; i < cells.rows; i++) {
         if (*held.rows > 0 && *held.rows % SPACING == 0) keep_start(&held, n[i]);
         ++*held.rows;
-        for (int64_t k = 0; k < values.columns; k++) {
-            double value = values.at[i * values.columns + k];
-            if (!isnan(value)) add_value(sizes[i] * value, sizes[i], held.expected.at + k, held.sums + N_SUMS * k);
+        double size = sizes.n > 0 ? sizes.at[i] : 1.0;
+        for (int64_t at = i * cells.columns; at < (i + 1) * cells.columns; at++) {
+            int64_t k = cells.at[at];
+            if (k < 0 || k >= held.expected.n) continue;
+            add_value(size * (happened[at] - announced[at]), size, held.expected.at + k, held.sums + N_SUMS * k);
+            held.sums[N_SUMS * k + ANNOUNCED] += size * announced[at];
         }
     }
 }
@@ -192,11 +196,11 @@ const Kernel metrics_sequential_confidence_sequence_kernels[] = {
      call_boundary_of_mean, false},
     {"metrics.sequential.confidence_sequence.group_of", "number: int -> int", call_group_of, false},
     {"metrics.sequential.confidence_sequence._outlook",
-     "series: int<k sums: f64[k,3] before: f64[s,k,3] starts: i64[s,2] logs: f64[48] distances: =f64[s] -> float int",
+     "series: int<k sums: f64[k,4] before: f64[s,k,4] starts: i64[s,2] logs: f64[48] distances: =f64[s] -> float int",
      call_outlook, false},
     {"metrics.sequential.confidence_sequence._add",
-     "values: f64[m,k] n: i64[m] sizes: f64[m]"
-     " held: (rows: =i64[1] expected: =f64[k] sums: =f64[k,3] starts: =i64[48,2] before: =f64[48,k,3])",
+     "cells: i64[m,c] happened: f64[m,c] announced: f64[m,c] n: i64[m] sizes: f64[z]"
+     " held: (rows: =i64[1] expected: =f64[k] sums: =f64[k,4] starts: =i64[48,2] before: =f64[48,k,4])",
      call_add, false},
     {"metrics.sequential.confidence_sequence.squares_about_mean", "values: f64[n] squares: =f64[n]", call_squares,
      false},

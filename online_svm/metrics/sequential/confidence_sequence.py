@@ -152,6 +152,7 @@ def share_of_group(group: int) -> float:
 
 
 ROWS_BETWEEN_STARTS = 64
+N_SUMS = 4
 N_SPACINGS = 24  # 64 * 2^23 rows: more than 500 million
 
 
@@ -168,6 +169,7 @@ class MeanDeviation:
     estimate: float
     lower: float
     upper: float
+    announced: float  # mean of p
 
 
 class DeviationSums(StoredArrays):
@@ -183,29 +185,32 @@ class DeviationSums(StoredArrays):
     def __init__(self, m: int, level: float = 0.05) -> None:
         self._reach = IntervalReach(level)
         self._rows = np.zeros(1, dtype=np.int64)
-        self._sums = np.zeros((m, 3))  # count, sum, sum of squares about `_expected`
+        # Count, sum, sum of squares about `_expected`, sum of p
+        self._sums = np.zeros((m, N_SUMS))
         self._expected = np.zeros(m)  # exponentially weighted mean of the earlier rows
         self._starts = np.zeros((2 * N_SPACINGS, 2), dtype=np.int64)  # number and n of each start
-        self._before = np.zeros((2 * N_SPACINGS, m, 3))  # the sums at each start
+        self._before = np.zeros((2 * N_SPACINGS, m, N_SUMS))  # the sums at each start
 
     def add(self) -> None:
         """Add a series that starts with the next row."""
-        self._sums = np.concatenate([self._sums, np.zeros((1, 3))])
+        self._sums = np.concatenate([self._sums, np.zeros((1, N_SUMS))])
         self._expected = np.append(self._expected, 0.0)
-        zeros = np.zeros((len(self._before), 1, 3))
+        zeros = np.zeros((len(self._before), 1, N_SUMS))
         self._before = np.concatenate([self._before, zeros], axis=1)
 
-    def update(self, values: Floats, n: Ints, sizes: Floats | None = None) -> None:
-        """Add rows of y - p, shape (m, n_series); NaN for rows outside the series.
+    def update(
+        self, cells: Ints, happened: Floats, announced: Floats, n: Ints, sizes: Floats
+    ) -> None:
+        """Add rows of events, y = 1 or 0, with announced probabilities.
 
-        `n`, shape (m,), is the number of examples learned before each row. `sizes`, shape (m,), in
-        (0, 1], are the weights of the rows in the means.
+        `cells`, shape (m, c), are the series that each row belongs to; -1 for none. `n`, shape
+        (m,), is the number of examples learned before each row. `sizes`, shape (m,), in (0, 1], are
+        the weights of the rows in the means; without any, shape (0,), all are 1.
         """
-        sizes = np.ones(len(n)) if sizes is None else sizes
         if not self._rows[0] and len(n):
             self._starts[:, 1] = n[0]
         held = (self._rows, self._expected, self._sums, self._starts, self._before)
-        _add(values, n, sizes, held)
+        _add(cells, happened, announced, n, sizes, held)
 
     def strongest(self, series: int) -> MeanDeviation | None:
         """Return the mean whose interval is farthest from 0; None before the first row.
@@ -226,7 +231,7 @@ class DeviationSums(StoredArrays):
         for at in np.argsort(-distances, kind="stable").tolist():
             if distances[at] <= best:  # upper bounds are sorted: no later start is better
                 break
-            count, total, squares = (self._sums[series] - self._before[at, series]).tolist()
+            count, total, squares, _ = (self._sums[series] - self._before[at, series]).tolist()
             distance = (abs(total) - self._reach.of(squares, int(self._starts[at, 0]))) / count
             if distance > best:
                 best, chosen = distance, at
@@ -234,10 +239,10 @@ class DeviationSums(StoredArrays):
 
     def _since(self, at: int, series: int) -> MeanDeviation:
         number, since = self._starts[at].tolist()
-        count, total, squares = (self._sums[series] - self._before[at, series]).tolist()
+        count, total, squares, p = (self._sums[series] - self._before[at, series]).tolist()
         reach = self._reach.of(squares, number)
         lower, upper = max(-1.0, (total - reach) / count), min(1.0, (total + reach) / count)
-        return MeanDeviation(since, int(count), total / count, lower, upper)
+        return MeanDeviation(since, int(count), total / count, lower, upper, p / count)
 
 
 @kernel
@@ -252,8 +257,9 @@ def _outlook(
 
 @kernel
 def _add(
-    values: Floats, n: Ints, sizes: Floats, held: tuple[Ints, Floats, Floats, Ints, Floats]
-) -> None:
+    cells: Ints, happened: Floats, announced: Floats, n: Ints, sizes: Floats,
+    held: tuple[Ints, Floats, Floats, Ints, Floats],
+) -> None:  # fmt: skip
     """Add each row, in order, multiplied by its size; at a start row, keep the sums first.
 
     `held` contains the number of rows, the expected values, the sums, the starts and the kept sums.

@@ -32,7 +32,7 @@ from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.errors import InvalidInput
-from online_svm.metrics.sequential.families import Family, Finding, Subject
+from online_svm.metrics.sequential.wealth import NO_SIZES, Finding, Wealth, bet_on_means
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
 from online_svm.stream.alarm import AlarmScope
@@ -146,9 +146,10 @@ def cell_of(score: float, centre: float, spread: float) -> int:
 
 FIRST_FIT_ROWS = 500
 
-LEVEL_SHARES: dict[AlarmScope, float] = {
-    "overall": 0.25, "class": 0.2, "scores": 0.2, "labels": 0.35,
-}  # fmt: skip
+SCOPES: tuple[AlarmScope, ...] = ("overall", "scores", "class", "labels")
+"""Partitions of the values; a row has a value in one class, and in each of the other scopes."""
+
+LEVEL_SHARES = (0.25, 0.2, 0.2, 0.35)
 """Share of the level for the tests of each scope."""
 
 ZONE_BELOW, ZONE_ABOVE = 1.0, 4.0
@@ -205,15 +206,15 @@ class ExchangeabilityMonitor(StoredArrays):
     _stored = StateSchema(
         *_OF_FEATURES, floats("_constants", optional=True), floats("_places"), ints("_trees"),
         ints("_label_counts"), floats("_zones"), ints("_rows"), one("_left"), one("_has_scorer"),
-        part("_family", stored_as=""),
+        part("_bets"),
     )  # fmt: skip
 
     def __init__(self, level: float, every: int, seed: int = 0) -> None:
         self._every, self._seed = every, seed
-        self._family = Family("exchangeability", LEVEL_SHARES, level, 0.0)
-        self._family.add(Subject("overall", None))
-        for name in SCORES:
-            self._family.add(Subject("scores", name))
+        levels = [share * level for share in LEVEL_SHARES]
+        self._bets = Wealth("exchangeability", levels, [np.inf] * len(levels))
+        for name in (None, *SCORES):
+            self._add("scores" if name else "overall", name)
         self._labels: tuple[str | None, ...] = ()
         self._classes = self._tests = np.full(MAX_CLASSES, -1, dtype=np.int64)
         self._n_classes = 0  # with a test
@@ -225,6 +226,9 @@ class ExchangeabilityMonitor(StoredArrays):
         self._has_scorer = False
         self._trees = np.zeros((N_RANKED, 2 * N_CELLS), dtype=np.int64)
         self._with_features(0)
+
+    def _add(self, scope: AlarmScope, name: str | None) -> None:
+        self._bets.add(scope, name, SCOPES.index(scope))
 
     @property
     def _first_fit(self) -> int:
@@ -287,20 +291,27 @@ class ExchangeabilityMonitor(StoredArrays):
             return
         self._labels = labels
         of_labels = labels[1:] if len(labels) == 2 else labels  # one of two shares says both
-        subjects = [Subject("class", label) for label in labels if label is not None]
-        subjects += [Subject("labels", label) for label in of_labels if label is not None]
-        for subject in subjects:
-            self._family.add(subject)
-        tests = [j for j, one in enumerate(self._family.parts) if one.scope == "class"]
-        tests = tests[:MAX_CLASSES]
-        self._n_classes = len(tests)
-        numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
-        self._tests = np.array(tests + [-1] * (MAX_CLASSES - len(tests)), dtype=np.int64)
+        known = {part.name: j for j, part in enumerate(self._bets.parts) if part.scope == "class"}
+        for label in labels:
+            if label is not None and label not in known and len(known) < MAX_CLASSES:
+                known[label] = len(self._bets.parts)
+                self._add("class", label)
+                if label in of_labels:
+                    self._add("labels", label)
+        self._n_classes = len(known)
+        numbers = {name: c for c, name in enumerate(known)}
+        self._tests = np.array([*known.values(), *[-1] * (MAX_CLASSES - len(known))])
         self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
-        self._label_columns = self._family.numbers("labels", numbers)
+        of = {part.name: j for j, part in enumerate(self._bets.parts) if part.scope == "labels"}
+        self._label_columns = np.array([of.get(name, -1) for name in known], dtype=np.int64)
+        partitions = self._bets.held.partition
+        self._order = np.argsort(partitions, kind="stable")
+        widths = np.bincount(partitions, minlength=len(SCOPES)).astype(np.float64)
+        widths[SCOPES.index("class")] = 1.0
+        self._widths = widths[partitions[self._order]]
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
-        values = np.empty((len(X), len(self._family.parts)))
+        values = np.empty((len(X), len(self._bets.parts)))
         scorer = FrozenScorer(self._constants, self._centres, self._precisions)
         held = (self._rows, self._moments, scorer, self._recent, self._places, self._trees)
         watched = self._tests[: self._n_classes if self._has_scorer else 0]
@@ -316,16 +327,17 @@ class ExchangeabilityMonitor(StoredArrays):
 
     def _bet(self, values: Floats, n: Ints, first: int) -> tuple[int, list[Finding]]:
         """Bet on rows until a finding; return the number of rows used and the findings."""
-        self._family.start(int(n[0]))
-        used = self._family.bets.update(values)
-        if not self._family.bets.has_rejected:
+        used, reached = bet_on_means(
+            self._order, values, NO_SIZES, self._widths, n, 0, self._bets.held
+        )
+        if not reached:
             return used, []
-        rejected = self._family.take_rejections(first + used - 1, "conformal-martingale")
-        return used, [finding for _, finding in rejected]
+        found = self._bets.take_findings(first + used - 1, "conformal-martingale")
+        return used, [finding for _, finding in found]
 
     def restart(self) -> None:
         """Discard past evidence and compare later rows with each other only."""
-        self._family.restart()
+        self._bets.restart()
         self._compare_later_rows()
 
     def _compare_later_rows(self) -> None:
@@ -352,13 +364,14 @@ class ExchangeabilityMonitor(StoredArrays):
 
     def report(self) -> list[dict[str, Any]]:
         """Return the test closest to a finding in each scope, ready for JSON."""
-        bets, parts = self._family.bets, self._family.parts
-        order = np.argsort(bets.thresholds - bets.log_wealth, kind="stable").tolist()
+        parts = self._bets.parts
+        margins = self._bets.thresholds - self._bets.log_wealth
+        order = np.argsort(margins, kind="stable").tolist()
         nearest: dict[str, int] = {}
         for j in order:
             nearest.setdefault(parts[j].scope, j)
         return [
-            self._family.report(j) | ({"moved": self.moved()} if parts[j].scope == "scores" else {})
+            self._bets.report(j) | ({"moved": self.moved()} if parts[j].scope == "scores" else {})
             for j in sorted(nearest.values())
         ]
 

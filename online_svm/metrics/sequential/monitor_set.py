@@ -1,15 +1,17 @@
 """MonitorSet: the sequential tests that monitor a feed, under one level."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from online_svm.config.groups import MonitorConfig
-from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
+from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor, NoticeChange
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
-from online_svm.metrics.sequential.families import Finding
+from online_svm.metrics.sequential.wealth import Finding
 from online_svm.storage.state_schema import StateSchema, StoredArrays, part
+from online_svm.stream.notice import Notice
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Bools
 
@@ -44,26 +46,29 @@ class MonitorSet(StoredArrays):
         *,
         in_order: bool = True,
         most: int = 1,
+        n_slices: int = 0,
     ) -> None:
         self._most = most
         share, level = CALIBRATION_SHARE, config.alarm_level
-        self._calibration = CalibrationMonitor(config.tolerance, share * level, most)
+        self._calibration = CalibrationMonitor(
+            config.tolerance, share * level, config.notice_every, most=most, n_slices=n_slices
+        )
         self._exchangeability = None
         if in_order:
             self._exchangeability = ExchangeabilityMonitor(
                 (1.0 - share) * level, ROWS_PER_SCORER, seed
             )
 
-    def update(self, rows: ScoredRows, since: int = 0) -> list[Finding]:
-        """Add rows, in order; return the findings, in order.
+    def update(self, rows: ScoredRows, since: int = 0) -> list[Finding | NoticeChange]:
+        """Add rows, in order; return findings and changes of the open notices, in order.
 
         The calibration tests skip rows answered with fewer than `since` examples learned: with
         delayed labels, these rows belong to a discarded model.
         """
-        found = _found(self._calibration, rows, rows.n >= since if since else None)
+        found = _found(self._calibration.update, rows, rows.n >= since if since else None)
         if self._exchangeability is not None:
             chosen = None if rows.draws is None else rows.draws < 1.0 / self._most
-            found += _found(self._exchangeability, rows, chosen)
+            found += _found(self._exchangeability.update, rows, chosen)
         return sorted(found, key=lambda finding: finding.row)
 
     def restart(self) -> None:
@@ -77,17 +82,27 @@ class MonitorSet(StoredArrays):
         if self._exchangeability is not None:
             self._exchangeability.restart()
 
-    def report(self) -> dict[str, Any]:
+    def notices(self) -> tuple[Notice, ...]:
+        """Return the open notices."""
+        return self._calibration.notices()
+
+    def close_notices(self) -> None:
+        """Close notices of bins, categories and slices; see `CalibrationMonitor`."""
+        self._calibration.close_notices()
+
+    def report(self) -> list[dict[str, Any]]:
         """Return the tests closest to a finding, ready for JSON."""
         order = [] if self._exchangeability is None else self._exchangeability.report()
-        return {"tests": self._calibration.report() + order}
+        return self._calibration.report() + order
 
 
 def _found(
-    tests: CalibrationMonitor | ExchangeabilityMonitor, rows: ScoredRows, chosen: Bools | None
-) -> list[Finding]:
-    """Add the chosen rows, or all without `chosen`; return the findings."""
+    update: Callable[[ScoredRows], Sequence[Finding | NoticeChange]],
+    rows: ScoredRows,
+    chosen: Bools | None,
+) -> list[Finding | NoticeChange]:
+    """Add the chosen rows, or all without `chosen`; return what was found."""
     if chosen is None or chosen.all():
-        return tests.update(rows)
+        return [*update(rows)]
     places = np.flatnonzero(chosen)
-    return [replace(one, row=int(places[one.row])) for one in tests.update(rows.taken(chosen))]
+    return [replace(one, row=int(places[one.row])) for one in update(rows.taken(chosen))]

@@ -15,6 +15,7 @@ from river import drift
 
 from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.monitor_set import MonitorSet
+from online_svm.metrics.sequential.wealth import Finding
 from scripts.bench import kept
 from scripts.bench.monitors.worlds import (
     BURNT,
@@ -55,7 +56,8 @@ def cusum(stream: WatchedStream, begin: int, threshold: float) -> int | None:
 def default(stream: WatchedStream, begin: int, level: float) -> int | None:
     """Alarm by the default monitors, which have watched since the first row as those of a feed."""
     found = MonitorSet(MonitorConfig(alarm_level=level)).update(stream.rows)
-    return next((one.row for one in found if one.row >= begin), None)
+    rows = (one.row for one in found if isinstance(one, Finding))
+    return next((row for row in rows if row >= begin), None)
 
 
 def of_river(make: Any, of_errors: bool = False) -> First:

@@ -129,37 +129,40 @@ def stream_of(world: World, seed: int, quiet: bool = False) -> WatchedStream:
     n_labels = laws[-1].shape[1]
     category, label = cells // n_labels, cells % n_labels
     calibrates = rng.random(ROWS) < 0.2
-    point, is_ok = counted(category, label, calibrates, laws[-1].shape, world.refit_every)
+    point, size = counted(category, label, calibrates, laws[-1].shape, world.refit_every)
     X = np.column_stack([category + 0.5 * rng.normal(size=ROWS), rng.normal(size=ROWS)])
-    at = np.flatnonzero(is_ok)
+    at = np.flatnonzero(size >= 0)
     point, truth, category = point[at], label[at], category[at]
     names = tuple("abcdefg"[:n_labels])
     shares = laws[-1] / laws[-1].sum(axis=1, keepdims=True)
     scores = shares[category] if n_labels > 2 else shares[category][:, 1:] - 0.5
     rows = ScoredRows(
-        at, names, truth, point, point, point, point, scores, category, model=1, X=X[at]
-    )
+        at, names, truth, point, point, point, point, scores, category, model=1, X=X[at],
+        category_size=size[at],
+    )  # fmt: skip
     return WatchedStream.of(rows)
 
 
 def counted(
     category: Ints, label: Ints, calibrates: Bools, shape: tuple[int, int], refit_every: int
-) -> tuple[Floats, Bools]:
-    """Return the probabilities announced for each example, and whether there was a model.
+) -> tuple[Floats, Ints]:
+    """Return the probabilities announced for each example, and the size of its category.
+
+    The size, of the calibration set, is -1 while there is no model.
 
     At 10, 20, 40, ... and at each multiple of `refit_every` the calibration set becomes the
     calibrating ones of the last 2,000 examples; in between each example joins it. The probability
     is (N_k[y] + f_y) / (N + 1), with f the smoothed frequency of the label.
     """
     m, n_labels, counts = len(category), shape[1], np.zeros(shape)
-    point, is_ok = np.zeros((m, n_labels)), np.zeros(m, dtype=np.bool_)
+    point, size = np.zeros((m, n_labels)), np.full(m, -1)
     early, has_model = 10, False
     for t in range(m):
         if has_model:
             k = category[t]
             shares = (counts.sum(axis=0) + 1.0 / n_labels) / (counts.sum() + 1.0)
             point[t] = (counts[k] + shares) / (counts[k].sum() + 1.0)
-            is_ok[t] = True
+            size[t] = counts[k].sum()
             counts[k, label[t]] += 1.0
         n = t + 1
         is_early = n == early and n < refit_every
@@ -170,7 +173,7 @@ def counted(
             counts[:] = 0.0
             window = np.flatnonzero(calibrates[max(0, n - _WINDOW) : n]) + max(0, n - _WINDOW)
             np.add.at(counts, (category[window], label[window]), 1.0)
-    return point, is_ok
+    return point, size
 
 
 def _draws(rng: np.random.Generator, law: Floats, m: int) -> Ints:

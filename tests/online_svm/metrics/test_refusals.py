@@ -15,7 +15,6 @@ from online_svm.metrics.scores import (
     squared_calibration_error,
 )
 from online_svm.metrics.sequential.comparison import BoundedMean, ScoreComparison, strongest_mean
-from online_svm.metrics.sequential.families import e_benjamini_hochberg
 
 NAN = np.nan
 
@@ -52,7 +51,6 @@ def compared(first, second):
         (log_loss, [(np.empty((0, 2)), [])], "one row an example"),
         (accuracy, [([], [])], "at least one true class"),
         (macro_auc, [([[0.5, 0.5], [0.2, 0.8]], [1, 1])], "two classes"),
-        (e_benjamini_hochberg, [([0.0], 1.0)], "level"),
         (strongest_mean, [(np.array(values), 1.0, 0.05) for values in ([], [1.5], [NAN])],
          "values"),
         (BoundedMean, [(1.0, 1.0, 0.05)], "low < high"),

@@ -187,3 +187,25 @@ def test_independent_examples_raise_no_alarm_while_few_are_learned(classes, seed
     X, codes = independent(classes, seed)
     predictor = OnlinePredictor(PredictorConfig(classes=tuple(map(str, range(classes)))))
     assert alarms(predictor.step_many(X, [str(code) for code in codes])) == []
+
+
+def test_answers_name_the_notices_that_are_open_from_the_row_that_opened_them(drift):
+    *_, answers = drift
+    codes = [block.notices for block in blocks(answers)]
+    assert codes[0] == ()
+    first = next(block for block in blocks(answers) if block.notices)
+    notices = reports(answers)[-1].monitors.notices
+    assert FIRST < int(first.n[0]) < FIRST + 150
+    assert codes[-1] == tuple(notice.code for notice in notices) != ()
+
+
+def test_the_last_alarm_ends_notices_of_parts_with_few_rows(drift):
+    X, y, _ = drift
+    predictor = OnlinePredictor(cheap())
+    predictor.step_many(X[:600], y[:600])
+    monitors = predictor._engine.scoring._monitors
+    before = monitors.notices
+    assert {code.partition(":")[0] for code in before} > {"overall"}
+    assert monitors.close(10_000)
+    left = tuple(code for code in before if code.partition(":")[0] in ("overall", "class"))
+    assert monitors.notices == left == tuple(one.code for one in monitors.report().notices)

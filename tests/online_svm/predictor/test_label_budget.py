@@ -1,6 +1,5 @@
 """A label budget: known probabilities, weighted figures and monitors that hold for all examples."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.label_weights import most_examples, weighted_square
 from online_svm.metrics.scores import squared_calibration_error
-from online_svm.metrics.sequential.families import BetProcesses
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.label_budget import LabelBudget
@@ -197,21 +195,6 @@ def test_monitors_of_wanted_labels_keep_their_level_and_find_a_deviation():
     assert alarms(0.0) <= 6
     assert alarms(0.02) <= 6
     assert alarms(0.25) >= 55
-
-
-@pytest.mark.parametrize(("k", "p"), [*itertools.product([1, 3, 40], [0.05, 0.4, 0.9])])
-def test_a_stake_does_not_grow_on_average_over_wanted_and_other_examples(k, p):
-    tolerance, most = 0.02, 40
-    for happens in (max(0.0, p - tolerance), min(1.0, p + tolerance)):
-        mean = 0.0
-        for y, chance in ((1, happens), (0, 1 - happens)):
-            bets = BetProcesses([tolerance], [0.01])
-            bets.update(np.zeros((500, 1)))  # so that stakes are placed
-            before = np.exp(bets.log_wealth[0])
-            bets.update(np.array([[y - p]]), sizes=np.array([k / most]))
-            mean += chance * np.exp(bets.log_wealth[0])
-        # A label that is not wanted changes no stake.
-        assert mean / k + before * (1 - 1 / k) <= before * (1 + 1e-12)
 
 
 def test_a_weighted_window_is_one_of_repeated_examples():

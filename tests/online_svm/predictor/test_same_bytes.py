@@ -45,7 +45,9 @@ WORLDS = {
     "arrival, reset after drift": (
         EASILY | {"horizon": 12, "maturity": "arrival", "on_drift": "reset"}, "late turns"
     ),
-    "drift, refit under way": (EASILY | {"on_drift": "refit", "refit_lag": 40}, "turns"),
+    "drift, refit under way": (
+        EASILY | {"window": 300, "on_drift": "refit", "refit_lag": 40}, "turns"
+    ),
     "drift, no window": (EASILY | {"on_drift": "reset", "window": None}, "turns"),
     "promise": (QUICK | PROMISE, "plain"),
     "promise, late labels": (QUICK | PROMISE | {"horizon": 12}, "late"),
@@ -57,7 +59,8 @@ WORLDS = {
 def world(name):
     """Return the configuration and the entries of a world, of two classes."""
     given, kind = WORLDS[name]
-    examples = two_classes(2, 260, turns_at=130 if "turns" in kind else None)
+    rows, turns_at = (330, 130) if "turns" in kind else (260, None)
+    examples = two_classes(2, rows, turns_at=turns_at)
     entries = late(examples, 12, 2) if "late" in kind else plain(examples)
     for i, entry in enumerate(entry for entry in entries if "timed" in kind and "x" in entry):
         entry["time"] = str(1000 * i - 700 * (i % 3))

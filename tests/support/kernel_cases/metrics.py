@@ -1,6 +1,5 @@
 """Inputs of `online_svm.metrics`: ties, certain probabilities, few and many examples."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from online_svm.metrics.reliability import (
 from online_svm.metrics.sequential import calibration_monitor, confidence_sequence
 from online_svm.metrics.sequential.calibration_monitor import (
     N_PROBABILITY_BINS,
-    CalibrationRows,
+    AnsweredRows,
+    Cells,
     Columns,
 )
 from online_svm.metrics.sequential.confidence_sequence import (
@@ -47,7 +47,14 @@ from online_svm.metrics.sequential.exchangeability import (
     rank_labels,
     rank_rows,
 )
-from online_svm.metrics.sequential.families import Bets, bet_until
+from online_svm.metrics.sequential.wealth import (
+    DIRECTIONS,
+    N_BETS,
+    NO_SIZES,
+    Held,
+    bet_on_means,
+    bet_on_probabilities,
+)
 from online_svm.metrics.window_ring import N_SUMS, N_VALUES, WindowRing
 from online_svm.metrics.windowed_validity import (
     GROUP_SIZE,
@@ -247,17 +254,19 @@ def _add_events(rng: Rng) -> Any:
     return found, found[:, GROUP_SIZE].copy()
 
 
-def _deviations(rng: Rng, m: int, width: int) -> Floats:
-    """Return values y - p with y either 0 or 1, and NaN where a row is not in a series."""
-    p = _special(rng, rng.random((m, width)), (0.0, 1.0, 0.5, np.nan), 0.3)
-    return np.where(rng.random((m, width)) < rng.random(), 1.0, 0.0) - p
+def _events_in_cells(rng: Rng, m: int, width: int, parts: int) -> tuple[Ints, Floats, Floats]:
+    """Return the parts of rows, -1 for none; whether the event of each happened; probabilities."""
+    p = _special(rng, rng.random((m, width)), (0.0, 1.0, 0.5, 1e-5), 0.3)
+    happened = np.where(rng.random((m, width)) < rng.random(), 1.0, 0.0)
+    return rng.integers(-1, parts, (m, width)), happened, p
 
 
 def _sums_of_deviations(rng: Rng) -> DeviationSums:
     sums, at = DeviationSums(whole(rng, 1, 4)), whole(rng, 100)
     for _ in range(whole(rng, 0, 4)):
         m = pick(rng, [0, 1, 30, 64, 200])
-        sums.update(_deviations(rng, m, len(sums._expected)), np.arange(at, at + m))
+        cells = _events_in_cells(rng, m, whole(rng, 1, 4), len(sums._expected))
+        sums.update(*cells, np.arange(at, at + m), NO_SIZES)
         at += m
     return sums
 
@@ -273,11 +282,12 @@ def _add_at_late_starts(rng: Rng) -> Any:
     held = (
         np.array([64 * number - whole(rng, 0, 64)]),
         rng.uniform(-1.0, 1.0, width),
-        _normal(rng, (width, 3)),
+        _normal(rng, (width, confidence_sequence.N_SUMS)),
         np.zeros((2 * N_SPACINGS, 2), dtype=np.int64),
-        np.zeros((2 * N_SPACINGS, width, 3)),
+        np.zeros((2 * N_SPACINGS, width, confidence_sequence.N_SUMS)),
     )
-    confidence_sequence._add(_deviations(rng, m, width), np.arange(7, 7 + m), np.ones(m), held)
+    cells = _events_in_cells(rng, m, whole(rng, 1, 4), width)
+    confidence_sequence._add(*cells, np.arange(7, 7 + m), rng.random(m), held)
     return held
 
 
@@ -337,19 +347,21 @@ def _rank_labels(rng: Rng) -> Any:
     return values, held.counts
 
 
-def _calibration_values(rng: Rng) -> Any:
-    m, k, categories = whole(rng, 0, 20), whole(rng, 2, 6), whole(rng, 0, 5)
-    width = 1 + k + categories + N_PROBABILITY_BINS
-    column = rng.permutation(width)
-    of = np.where(rng.random(width) < 0.3, -1, column)
-    edges = 1, 1 + k, 1 + k + categories, width
-    columns = Columns(int(column[0]), *(of[a:b] for a, b in pairwise(edges)))
+def _calibration_cells(rng: Rng) -> Any:
+    m, k, slices = whole(rng, 0, 20), whole(rng, 2, 6), whole(rng, 0, 3)
+    watched = np.flatnonzero(rng.random(k) < 0.7)
+    columns = Columns(
+        rng.integers(-1, 9, whole(rng, 1, 5)), rng.integers(-1, 9, N_PROBABILITY_BINS), watched,
+        rng.integers(-1, 9, len(watched)), rng.integers(-1, 9, (slices, whole(rng, 1, 4))),
+    )  # fmt: skip
     point = _special(rng, _points(rng, m, k), (0.2, 0.4, 1.0, 0.0), 0.2)
     own, truth = (rng.integers(0, k, m) for _ in range(2))
-    values = np.empty((m, width))
-    said = CalibrationRows(point, own, truth, rng.integers(-1, categories + 2, m))
-    calibration_monitor._fill(values, said, k == 2, columns)
-    return values
+    category, examples = rng.integers(-1, 7, m), rng.integers(-1, 99, m)
+    rows = AnsweredRows(point, own, truth, category, examples, rng.integers(-1, 6, (m, slices)))
+    shape = m, 3 + len(watched) + slices
+    cells = Cells(np.zeros(shape, dtype=np.int64), *(np.zeros(shape) for _ in range(3)))
+    calibration_monitor._fill(*cells, rows, columns, k == 2)
+    return cells
 
 
 def _sums(rng: Rng) -> tuple[float, float]:
@@ -368,22 +380,38 @@ def _squares(rng: Rng) -> Any:
     return squares
 
 
-def _bet_until(rng: Rng) -> Any:
+def _held_wealth(rng: Rng, parts: int) -> Held:
+    q = whole(rng, 1, 4)
+    counts = np.column_stack([rng.integers(1, 4, parts), rng.choice([0, 0, 3], parts),
+        rng.integers(0, 3, parts), rng.integers(-1, 9, parts),
+        rng.choice([-1, -1, *DIRECTIONS], parts), rng.integers(0, 9, parts)])  # fmt: skip
+    stakes, sums = _exponential(rng, (2, parts, N_BETS)) * rng.choice([0.0, 1.0, 1e3, 1e200])
+    return Held(
+        np.sort(rng.integers(0, q, parts)),
+        rng.choice([0, -30, -1, 1, 2040, 2047, 4090, 2**20 - 9, 2**40 - 3, 77], q),
+        _special(rng, rng.random(q), (-1e-20, 0.0), 0.3),
+        rng.choice([2.0, 1e3, 1e9, 1e250], parts),
+        rng.choice([2.0, 1e3, 1e9, np.inf], parts),
+        counts, stakes, sums, _exponential(rng, parts) * rng.choice([1.0, 199.0]),
+        rng.random(parts),
+    )  # fmt: skip
+
+
+def _bet_on_means(rng: Rng) -> Any:
     m, n = whole(rng, 0, 70), whole(rng, 1, 7)
     values = _special(rng, rng.uniform(-1.0, 1.0, (m, n)), (np.nan, 0.0, -0.0, 1.0, -1.0), 0.3)
-    stakes = _exponential(rng, (n, 2, 4)) * rng.choice([0.0, 1.0, 1e3, 1e200])
-    ages = rng.choice([0, -30, -1, 1, 2040, 2047, 4090, 2**20 - 9, 2**40 - 3, 77], n)
-    bets = Bets(
-        rng.choice([0.0, 0.02, 0.3], n),
-        rng.choice([2.0, 1e3, 1e9, 1e250], n),
-        stakes,
-        _special(rng, rng.random(n), (-1e-20, 0.0), 0.3),
-        ages,
-        rng.random(n),
-    )
-    doubts = _exponential(rng, m) * rng.choice([0.0, 1e-3, 0.1])
-    found = bet_until(values, whole(rng, 0, m + 1), doubts, np.ones(m), bets)
-    return found, bets
+    held, sizes = _held_wealth(rng, n), NO_SIZES if rng.random() < 0.5 else rng.random(m)
+    rows = values, sizes, 1.0 + rng.integers(0, 3, n), np.arange(m), whole(rng, 0, m + 1)
+    return bet_on_means(rng.permutation(n), *rows, held), held
+
+
+def _bet_on_probabilities(rng: Rng) -> Any:
+    m, c, n = whole(rng, 0, 70), whole(rng, 1, 5), whole(rng, 1, 7)
+    cells = _events_in_cells(rng, m, c, n)
+    doubts = _exponential(rng, (m, c)) * rng.choice([0.0, 1e-3, 0.1])
+    held, sizes = _held_wealth(rng, n), NO_SIZES if rng.random() < 0.5 else rng.random(m)
+    rows = sizes, 1.0 + rng.integers(0, 3, c), np.arange(m), whole(rng, 0, m + 1)
+    return bet_on_probabilities(*cells, doubts, pick(rng, [0.02, 0.3, 1e-4]), *rows, held), held
 
 
 def _group_of(rng: Rng) -> Any:
@@ -392,11 +420,10 @@ def _group_of(rng: Rng) -> Any:
 
 
 CASES = {
-    "bet_processes.bet_until": _bet_until,
     "binomial_interval.interval": _interval,
     "calibration_error.debiased_square": _debiased_square,
     "calibration_statistics": lambda rng: cumulative_statistics(*_events(rng)),
-    "calibration_values": _calibration_values,
+    "calibration_monitor.cells": _calibration_cells,
     "corp.brier_parts": lambda rng: brier_parts(*_events(rng)),
     "cost_matrix.decide": _decide,
     "cumulative.add": _add_answers,
@@ -430,4 +457,6 @@ CASES = {
     "row_ranks.rank_rows": _rank_rows,
     "window_ring.add": lambda rng: _held_by(_ring(rng)),
     "window_ring.add_rows": _add_rows,
+    "wealth.bet_on_means": _bet_on_means,
+    "wealth.bet_on_probabilities": _bet_on_probabilities,
 }

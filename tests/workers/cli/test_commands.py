@@ -261,7 +261,7 @@ ANSWER = (
 )
 SHAPES = [
     (("status", "answered"), "feed holder writer epoch seq n cursor digest waiting waiting_bytes "
-     "waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms consumers "
+     "waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms consumers notices "
      "kinds published snapshots stored validity verdict incident selective_labels"),
     (("check", "answered"), " ".join((*WorkerSettings.model_fields, "semantics", "compiled"))),
     (("tail", "answered", "-n", "2"), ANSWER),

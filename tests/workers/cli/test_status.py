@@ -29,6 +29,8 @@ from workers.config.settings import Limits
 from workers.feed.keys import REGISTRY
 from workers.feed.pinned_config import pinned_config
 from workers.message.encode import encode_alarms, encode_report
+from workers.reading.status import FeedStatus
+from workers.reading.verdict import verdict
 
 
 @pytest.fixture
@@ -255,6 +257,33 @@ def test_the_open_alarms_come_first_of_one_test_the_newest(run, url):
     )
 
 
+def test_open_notices_are_in_the_verdict_the_lines_and_the_json(run, url):
+    begin(url, "f", waiting=1)
+    shares = {"announced": 0.02, "happened": 0.05, "lower": 0.04, "upper": 0.061}
+    notice = {
+        "n": 90,
+        "scope": "class",
+        "name": "b",
+        "direction": "low",
+        "since": 60,
+        "examples": 9,
+    }
+    notices = [notice | shares, notice | shares | {"name": "c"}, {"n": "another program's"}]
+    with Store(url, "f") as store:
+        report = REPORT | {"monitors": {"alarms": 0, "open": [], "notices": notices, "tests": []}}
+        store.call("XADD", store.keys.met, "1-0", "p", orjson.dumps(report))
+    words = "class b: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), since example 60"
+    out = run("f")[1]
+    assert f"  notice     {words}\n" in out
+    assert words.replace("class b", "class c") in out
+    found = orjson.loads(run("f", "--json")[1])
+    assert found["notices"] == notices[:2]
+    status = FeedStatus(feed="f", holder="host-1", report=report)
+    told = verdict(status)
+    assert (told.level, told.sentence) == ("care", f"Off: {words}")
+    assert told.advice == "And 1 other part; see the notices."
+
+
 def test_the_first_alarm_is_the_one_that_leaves_no_guarantee(run, url):
     begin(url, "f", waiting=1)
     raise_alarms(url, "f", [MOVED], [replace(OFF, n=5050 + i, name=f"c{i}") for i in range(5)])
@@ -279,14 +308,12 @@ def test_the_status_of_a_feed_that_was_answered_names_reports_and_snapshots(
     assert re.search(rf"\n  snapshots  at n = {ROWS}( and \d+)?\n", out)
 
 
-def test_slices_that_are_off_and_labels_that_come_late_have_lines():
-    tests = [{"name": "country=DE", "off": True}, {"name": "age=9", "off": False}]
+def test_labels_that_come_late_have_lines():
     counts = {"pending": 100, "unlabelled": 40, "late": 1200, "censored": 3, "seconds": 7500.0}
     bounds = {"lower": 0.7, "estimate": 0.72, "upper": 0.74}
     labels = {"counts": counts, "accuracy": bounds, "brier": None}
-    lines = list(validity_lines(REPORT | {"monitors": {"tests": tests}, "labels": labels}))
+    lines = list(validity_lines(REPORT | {"labels": labels}))
     assert lines == [
-        ("slices", "off by more than the tolerance, but for one in twenty: country=DE"),
         ("validity", "accuracy 0.900 against probability 0.850 in [0.800, 0.950] over 90 scored of "
                      "the first 100 learned"),
         ("labels", "100 examples wait, 40 of them without a label, the oldest for 2 h 5 min"),

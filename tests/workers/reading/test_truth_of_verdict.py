@@ -9,6 +9,7 @@ from online_svm.config.groups import MonitorConfig, WindowConfig
 from online_svm.metrics.agreement import Agreement
 from online_svm.metrics.cost_matrix import CostMatrix, RealisedCost
 from online_svm.metrics.sequential.monitor_set import MonitorSet
+from online_svm.metrics.sequential.wealth import Finding
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.scored_rows import ScoredRows
@@ -40,8 +41,8 @@ def sentence_on(feed):
     agreement = Agreement(DEFAULT_TOLERANCE, counts_asked=feed.weights is None)
     agreement.count(feed.point[:seq], columns[:seq])
     most = 1 if feed.weights is None else int(feed.weights.max())
-    monitors = MonitorSet(MonitorConfig(), in_order=False, most=most)
-    found = [each for each in monitors.update(rows) if each.kind == "calibration"]
+    monitors, noticing = (MonitorSet(MonitorConfig(), in_order=False, most=most) for _ in range(2))
+    found = [each for each in monitors.update(rows) if isinstance(each, Finding)]
     begin, alarms = 0, []
     for each in found:
         alarm = Alarm(each.row + 1, each.kind, each.scope, each.name, each.monitor,
@@ -50,12 +51,17 @@ def sentence_on(feed):
         stop = max(begin, alarm.n if is_open else alarm.n + OPEN_EXAMPLES)
         agreement.update(rows.part(begin, stop), order[begin:stop] + 1)
         agreement.restart(stop)
+        noticing.update(rows.part(begin, stop))
+        if not is_open:
+            noticing.close_notices()
         begin, alarms = stop, [*alarms, alarm] if is_open else alarms
     agreement.update(rows.part(begin, len(at)), order[begin:] + 1)
+    noticing.update(rows.part(begin, len(at)))
     windows = WindowedValidity(WindowConfig(), most)
     windows.update(rows)
     report = {
-        "seq": seq - 1, "n": len(at), "agreement": agreement.report(), "windowed": windows.report()
+        "seq": seq - 1, "n": len(at), "agreement": agreement.report(), "windowed": windows.report(),
+        "monitors": {"notices": noticing.notices()},
     }  # fmt: skip
     if feed.costs is not None:
         realised = RealisedCost(CostMatrix(feed.costs, LABELS[:k]))

@@ -26,6 +26,7 @@ from online_svm.metrics.sequential.confidence_sequence import (
     table,
     variance_at,
 )
+from online_svm.metrics.sequential.wealth import NO_SIZES
 
 
 def by_quadrature(s, v, rho):
@@ -112,11 +113,18 @@ def test_the_shares_of_all_starts_sum_to_the_level():
     assert 0.97 < shares @ starts < 1.0
 
 
+def add(sums, values, n, sizes=NO_SIZES):
+    """Add rows of y - p, shape (m, n_series); NaN for rows outside a series."""
+    happened = (values > 0).astype(float)
+    cells = np.where(np.isnan(values), -1, np.arange(values.shape[1]))
+    sums.update(cells, happened, happened - values, n, sizes)
+
+
 def test_a_late_deviation_is_reported_with_its_start():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.random(41_000) < 0.3, rng.random(3000) < 0.4])
     sums = DeviationSums(1)
-    sums.update((y - 0.3)[:, None], np.arange(44_000))
+    add(sums, (y - 0.3)[:, None], np.arange(44_000))
     told = sums.strongest(0)
     assert abs(told.since - 41_000) < 500
     assert 0.03 < told.lower < 0.1 < told.upper < 0.17
@@ -126,13 +134,14 @@ def test_the_mean_since_a_start_is_that_of_its_rows():
     values = np.random.default_rng(1).uniform(-0.5, 0.5, (5000, 2)) + np.array([0.3, -0.2])
     values[::3, 1] = np.nan
     sums, n = DeviationSums(2), 10 + np.arange(5000)
-    sums.update(values, n)
+    add(sums, values, n)
     for series in range(2):
         told = sums.strongest(series)
         rows = values[told.since - 10 :, series]
         assert (told.since - 10) % ROWS_BETWEEN_STARTS == 0
         assert told.rows == np.count_nonzero(~np.isnan(rows))
         assert told.estimate == pytest.approx(np.nanmean(rows))
+        assert told.announced == pytest.approx(np.nanmean(np.where(rows > 0, 1 - rows, -rows)))
 
 
 def test_squares_are_about_a_recent_mean_that_is_put_into_the_range():
@@ -141,7 +150,7 @@ def test_squares_are_about_a_recent_mean_that_is_put_into_the_range():
     values = (rng.random(500) < p) - p
     values[::9], values[5::70] = np.nan, 0.0
     sums = DeviationSums(1)
-    sums.update(values[:, None], np.arange(500))
+    add(sums, values[:, None], np.arange(500))
     mean = squares = 0.0
     for value in values[~np.isnan(values)].tolist():
         # y - p, of which y is 0 or 1, lies in [-p, 1 - p]; of a certain p it is known.
@@ -157,7 +166,7 @@ def test_all_intervals_hold_at_all_times_with_the_confidence():
     sums, left = DeviationSums(runs, level=0.1), np.zeros(runs, dtype=bool)
     for begin in range(0, 3200, ROWS_BETWEEN_STARTS):
         values = (rng.random((ROWS_BETWEEN_STARTS, runs)) < 0.4) - 0.4
-        sums.update(values, np.arange(begin, begin + ROWS_BETWEEN_STARTS))
+        add(sums, values, np.arange(begin, begin + ROWS_BETWEEN_STARTS))
         for j in range(runs):
             told = sums.strongest(j)
             left[j] |= not told.lower <= 0 <= told.upper
@@ -179,7 +188,7 @@ def test_the_strongest_start_has_the_interval_farthest_from_zero():
     rng = np.random.default_rng(5)
     values = (rng.random(2000) < np.where(np.arange(2000) < 900, 0.3, 0.55)) - 0.3
     sums = DeviationSums(1)
-    sums.update(values[:, None], np.arange(2000))
+    add(sums, values[:, None], np.arange(2000))
     told = sums.strongest(0)
     found = []
     for number in range(2000 // ROWS_BETWEEN_STARTS + 1):
@@ -199,9 +208,9 @@ def test_the_strongest_start_has_the_interval_farthest_from_zero():
 def test_sums_are_independent_of_batches_and_restarts():
     values = np.random.default_rng(3).uniform(-0.5, 0.5, (1000, 2))
     whole, parts, n = DeviationSums(2), DeviationSums(2), np.arange(1000)
-    whole.update(values, n)
+    add(whole, values, n)
     for begin, stop in ((0, 1), (1, 63), (63, 64), (64, 65), (65, 700), (700, 1000)):
-        parts.update(values[begin:stop], n[begin:stop])
+        add(parts, values[begin:stop], n[begin:stop])
         parts = DeviationSums(2).restore(parts.state())
     for name, array in whole.state().items():
         assert np.array_equal(array, parts.state()[name])

@@ -133,7 +133,7 @@ def test_rows_without_features_are_skipped():
     assert monitor.update(rows) == []
 
 
-PARTS = ("trees", "counts", "places", "rows", "left", "parts", "since", "usual")
+PARTS = ("trees", "counts", "places", "rows", "left", "bets.parts", "bets.counts", "usual")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""Define a notice: a part of a stream that is off at present, in words and fields."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from online_svm.stream.alarm import AlarmScope
+from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
+
+NOTICE_SCOPES: tuple[AlarmScope, ...] = ("overall", "bin", "category", "class", "slice")
+NoticeDirection = Literal["low", "high", "extreme", "cautious"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(StrictRecord):
+    """A part whose announced probabilities are off at present; it withdraws nothing.
+
+    Examples
+    --------
+    >>> notice = Notice(12900, "overall", None, "high", 12300, 640, 0.9, 0.85, 0.81, 0.884)
+    >>> notice.words
+    'announced 90 of 100, right were 85 (81 to 88), since example 12,300'
+    >>> rare = Notice(12900, "slice", "country=DE", "low", 12300, 9000, 0.02, 0.05, 0.04, 0.061)
+    >>> rare.code
+    'slice:country=DE:low'
+    >>> rare.words
+    'slice country=DE: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), since example 12,300'
+    """
+
+    n: Annotated[Count, doc("Examples learned before the answer whose label opened it.")]
+    scope: Annotated[
+        AlarmScope, doc("Part that is off: `overall`, `class`, `category`, `bin` or `slice`.")
+    ]
+    name: Annotated[str | None, doc("Name of that part.")]
+    direction: Annotated[
+        NoticeDirection,
+        doc("What the probabilities are: too `low`, `high`, `extreme` or `cautious`."),
+    ]
+    since: Annotated[Count, doc("`n` from which on they are off, by the strongest interval.")]
+    examples: Annotated[Count, doc("Examples of the part since then.")]
+    announced: Annotated[Probability, doc("Mean probability since then.")]
+    happened: Annotated[Probability, doc("Share that came true since then, with its interval.")]
+    lower: Annotated[Probability, doc("Ends of the interval, at 95 % and at all times.")]
+    upper: Annotated[Probability, doc("Ends of the interval, at 95 % and at all times.")]
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Read a notice from its JSON object; fields added by later versions are ignored.
+
+        Raises TypeError or LookupError if a field is missing.
+        """
+        return cls(**{name: fields[name] for name in cls.__dataclass_fields__})
+
+    @property
+    def code(self) -> str:
+        """Scope, name if there is one, and direction, separated by colons."""
+        return ":".join([self.scope, *([] if self.name is None else [self.name]), self.direction])
+
+    @property
+    def words(self) -> str:
+        """The notice in one sentence."""
+        part, happened = f"{self.scope} {self.name}: ", "true"
+        if self.scope == "overall":
+            part, happened = "", "right"
+        both = self.announced, self.happened
+        places = 0 if min(both) >= 0.1 and max(both) <= 0.97 else 1
+        announced, share, lower, upper = (
+            f"{100.0 * value:.{places}f}"
+            for value in (self.announced, self.happened, self.lower, self.upper)
+        )
+        return (
+            f"{part}announced {announced} of 100, {happened} were {share} ({lower} to {upper}), "
+            f"since example {self.since:,}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNotices:
+    """The notices that are open after `n` learned examples, when one opened or closed."""
+
+    n: int
+    notices: tuple[Notice, ...]
