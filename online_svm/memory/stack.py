@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from online_svm.compiled.elementary import exps, logs
+from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.refit.committee.stack import SoftmaxStack, fit_softmax
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one
@@ -18,7 +19,8 @@ from online_svm.types import Floats, Ints
 
 FIT_EVERY = 100  # labels
 RIDGE = 5.0
-TOLERANCE = 1e-3  # largest entry of the gradient, a sum over the examples
+TOLERANCE = 0.05  # largest entry of the gradient, a sum over the examples
+MAX_STEPS = 12
 MIN_PROBABILITY = 1e-6
 
 
@@ -83,9 +85,19 @@ class MemoryStacks(StoredArrays):
             held.drop_before(held.stop - max(self._sizes))
         if self.n % FIT_EVERY == 0:
             for weights, size in zip(self.weights, self._sizes, strict=True):
-                odds, newest = self._inputs(self._odds.held[-size:]), self._columns.held[-size:]
-                examples = SoftmaxStack(odds, np.ascontiguousarray(newest), self._centre, RIDGE)
-                fit_softmax(examples, weights, TOLERANCE)
+                inputs = self._inputs(self._odds.held[-size:])
+                self._fit(weights, inputs, np.ascontiguousarray(self._columns.held[-size:]))
+
+    def _fit(self, weights: Floats, inputs: Floats, columns: Ints) -> None:
+        """Fit the weights of a stack, in place, from where they are."""
+        if self._n_classes > 2:
+            examples = SoftmaxStack(inputs, columns, self._centre, RIDGE)
+            fit_softmax(examples, weights, TOLERANCE)
+            return
+        odds, ridge = np.ascontiguousarray(inputs[:, :, 1].T), np.full(len(weights), RIDGE)
+        targets, costs = columns.astype(np.float64), np.ones(len(columns))
+        problem = Regression(odds, targets, costs, self._centre, ridge)
+        fit_ridge_logistic(problem, weights, MAX_STEPS, TOLERANCE)
 
     def _on_restored(self) -> None:
         require(len(self._columns) == min(self.n, max(self._sizes)), "n")

@@ -1,7 +1,7 @@
 """MemoryFits: the rows of the memory, and when the long and the mid trees are fitted to them.
 
 The schedule depends only on the number of learned rows. The trees are fitted at 1,000 rows, and
-again when the rows have grown 1.3-fold; beyond the bound of the memory the long trees are fitted at
+again when the rows have grown 1.4-fold; beyond the bound of the memory the long trees are fitted at
 every quarter of it, and the mid trees at least at every 2,500 rows. A fit takes effect a quarter of
 the distance to the next one later: long enough that another process finishes it meanwhile, without
 a wait, while a feed learns at full speed.
@@ -28,7 +28,7 @@ from online_svm.types import Bytes, Floats, Ints
 
 FIRST_FIT = 1_000  # rows
 NEVER = 1 << 60  # more than any number of rows
-GROWTH = 0.3  # of the rows until the next fit
+GROWTH = 0.4  # of the rows until the next fit
 BOUND_SHARE = 4  # fits of the long trees while the rows of the bound are replaced
 MID_DISTANCE = 2_500  # rows between two fits of the mid trees
 LAG_SHARE = 4  # a fit takes effect after this part of the distance to the next one

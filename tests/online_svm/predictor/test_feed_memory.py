@@ -11,7 +11,7 @@ from online_svm.memory import rows as memory_rows
 from online_svm.memory.edges import Edges
 from online_svm.predictor import memory_experts, memory_fits
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.committee.stack import SoftmaxStack, fit_softmax
+from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.refit.memory_trees import KINDS, LONG, MID, FitTask, fit
 from online_svm.stream.cells import stacked
 from online_svm.stream.input_batch import DelayedLabel, Example, InputBatch
@@ -147,7 +147,7 @@ def replayed(X, y, present):
         at = 200
         starts = []
         while at < n:
-            distance = min(int(0.3 * at), longest)
+            distance = min(int(0.4 * at), longest)
             starts.append((at, at + distance // 4))
             at += distance
         for (at, active), (_, until) in zip(starts, [*starts[1:], (n, n)], strict=True):
@@ -157,7 +157,7 @@ def replayed(X, y, present):
             bins = Edges(edges).bins(X[newest:at], no)
             task = FitTask(kind, bins, edges, no, y[newest:at], 2, 0, at)
             p[active:until, column] = fit(task).probabilities(X[active:until])
-    awake = 200 + 60 // 4
+    awake = 200 + 80 // 4
     for place, size in ((3, 150), (4, 300)):
         weights = np.array([1.0, 0.0, 0.0, 0.0])
         odds = np.zeros((n, 4, 2))
@@ -167,8 +167,11 @@ def replayed(X, y, present):
             until = min(n, at + 100)
             if at > awake:
                 first = max(awake, at - size)
-                task = SoftmaxStack(odds[first:at].copy(), y[first:at].copy(), CENTRE, 5.0)
-                fit_softmax(task, weights, 1e-3)
+                n_rows, inputs = at - first, np.ascontiguousarray(odds[first:at, :, 1].T)
+                problem = Regression(
+                    inputs, y[first:at] * 1.0, np.ones(n_rows), CENTRE, np.full(4, 5.0)
+                )
+                fit_ridge_logistic(problem, weights, 12, 0.05)
             sums = np.einsum("j,njk->nk", weights, odds[at:until])
             p[at:until, place] = np.exp(sums) / np.exp(sums).sum(axis=1, keepdims=True)
     prior = np.array([0.5, 0.125, 0.125, 0.125, 0.125])
@@ -197,7 +200,7 @@ def fits_until(at):
         one = 200
         while one <= at:
             yield one
-            one += min(int(0.3 * one), longest)
+            one += min(int(0.4 * one), longest)
 
 
 def test_answers_are_those_of_a_replay_by_hand():
@@ -207,7 +210,7 @@ def test_answers_are_those_of_a_replay_by_hand():
     predictor = OnlinePredictor(config_of())
     found = np.array(play(predictor, items))
     expected, share = replayed(X, y, present)
-    np.testing.assert_array_equal(found[:215], present[:215])
+    np.testing.assert_array_equal(found[:220], present[:220])
     np.testing.assert_allclose(found, expected, atol=1e-9)
     np.testing.assert_allclose(list(predictor.memory_status.weights.values()), share, atol=1e-9)
 
@@ -229,10 +232,10 @@ def test_a_late_label_credits_what_was_said_at_the_answer():
         at_first = at if at_first is None and weights[0] < 1.0 else at_first
     prior = np.array([0.5, 0.125, 0.125, 0.125, 0.125])
     share = prior.copy()
-    for i in range(215, predictor.n):
+    for i in range(220, predictor.n):
         share = share * said[i][:, y[i]]
         share = 0.999 * share / share.sum() + 0.001 * prior
-    assert (said[214] == said[214][0]).all()  # before there were trees
+    assert (said[219] == said[219][0]).all()  # before there were trees
     assert (predictor.n, at_first) == (950, 250)
     np.testing.assert_allclose(weights, share, atol=1e-9)
 
