@@ -532,3 +532,15 @@ def _inline(config: PredictorConfig) -> Refitter:
     # By name: a worker sends its refits to other processes and never loads the solver.
     refitter: Refitter = import_module("online_svm.refit.learner").InlineRefitter(config)
     return refitter
+
+
+def with_chunks(snapshot: bytes | memoryview, chunks: Sequence[bytes]) -> bytes:
+    """Return a snapshot without rows with the rows of these chunks of the memory in it.
+
+    Raises InvalidSnapshot if the snapshot is damaged.
+    """
+    if not chunks:
+        return bytes(snapshot)
+    header, arrays = unpack(snapshot)
+    added = {f"{_CHUNK}.{i}": as_array(chunk) for i, chunk in enumerate(chunks)}
+    return pack({k: v for k, v in header.items() if k != "format"}, arrays | added)

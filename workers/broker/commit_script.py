@@ -117,14 +117,14 @@ def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
     return [*named, *commit.move.newest.keys(keys), *commit.move.dropped]
 
 
-def arguments_of(commit: Commit, trimming: Trimming) -> list[Argument]:
+def arguments_of(commit: Commit, trimming: Trimming, keys: FeedKeys) -> list[Argument]:
     """Return the arguments of a commit."""
     after, move = commit.after, commit.move
     args: list[Argument] = [commit.epoch, commit.before.cursor]
     args += [after.seq, after.n, after.digest.hex()]
     args += trimming.entries
     args += [(next_id(last) or last) if last else b"" for last in trimming.upto]
-    args += [b"", 0] if move is None else [move.trim, move.newest.parts]
+    args += [b"", 0] if move is None else [move.trim, len(move.newest.keys(keys))]
     fields = {**commit.fields, **trimming.counts, **({} if move is None else _pointers(move))}
     args += [len(fields), len(commit.ids)]
     args += [len(commit.met), len(commit.alarms), len(commit.dlq), len(commit.answered_ids)]

@@ -277,12 +277,15 @@ class FeedReader(Keys):
             )
         return bytes(held)
 
-    def get_snapshot(self, pointer: Pointer) -> bytes | None:
-        """Return the bytes of a snapshot; None if a part is missing. Raises ReplyNotGiven."""
+    def get_snapshot(self, pointer: Pointer) -> tuple[bytes, tuple[bytes, ...]] | None:
+        """Return the bytes of a snapshot, and its chunks; None if a part or chunk is missing.
+
+        Raises ReplyNotGiven.
+        """
         parts: list[bytes] = []
         for key in pointer.keys(self.keys):
             part = read_value(self._connection, key)
             if part is None:
                 return None
             parts.append(part)
-        return b"".join(parts)
+        return b"".join(parts[: pointer.parts]), tuple(parts[pointer.parts :])

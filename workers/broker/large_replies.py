@@ -232,7 +232,7 @@ class SnapshotReader:
             if stored is None or None in stored:
                 return None
             pointer = Pointer.parse(stored[0])
-            if pointer.parts > 1:
+            if pointer.parts > 1 or pointer.chunks:
                 return None
             data = _string(connection, pointer.keys(keys)[0])
             return StoredSnapshot(pointer, stored[1].decode(), data)

@@ -1,7 +1,8 @@
 """Write a feed: nothing else writes its state."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from types import MappingProxyType
+from typing import Any, NamedTuple, Unpack
 
 from workers.broker import commands
 from workers.broker.commands import Script
@@ -41,11 +42,22 @@ _CHECK_INPUT = Script.load("streams", "input", "check_input", name="check-input"
 _PUBLISH = Script.load("publish")
 _WRITE_IDS = Script.load("streams", "write_ids", name="write-ids")
 _PUT = Script.load("put_snapshot", name="put")
+_PUT_CHUNK = Script.load("put_chunk", name="put-chunk")
+
+NO_CHUNKS: Mapping[str, bytes] = MappingProxyType({})
+"""The chunks of a snapshot without any."""
 
 _UNCOUNTED = (
     "this input was not counted so far, or by another server: entries that were taken from it "
     "unread before are not missed"
 )
+
+
+class SentPart(NamedTuple):
+    """A part of a snapshot that was sent."""
+
+    script: Script
+    reply: PendingReply
 
 
 class Store(FeedReader):
@@ -203,20 +215,32 @@ class Store(FeedReader):
             part = [text for pair in pairs[begin : begin + _IDS_AT_ONCE] for text in pair]
             self._connection.evaluate(_WRITE_IDS, keys, [epoch, int(begin == 0), *part])
 
-    def put_snapshot(self, pointer: Pointer, data: bytes) -> list[PendingReply]:
-        """Send a snapshot in parts; they expire unless a commit points to them."""
-        text, keys = pointer.encode(), pointer.keys(self.keys)
-        return [
-            self._connection.send_script(
-                _PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part], is_large=True
-            )
+    def put_snapshot(
+        self, pointer: Pointer, data: bytes, chunks: Mapping[str, bytes] = NO_CHUNKS
+    ) -> list[SentPart]:
+        """Send a snapshot in parts, and chunks by name; they expire unless a commit points to them.
+
+        `chunks`: those of the pointer that no kept snapshot has.
+        """
+        text = pointer.encode()
+        keys = self.keys.snapshot_parts(pointer.n, pointer.sha256, pointer.parts)
+        calls: list[tuple[Script, list[str], list[Argument]]] = [
+            (_PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part])
             for key, part in zip(keys, _parts(data, len(keys)), strict=True)
         ]
+        calls += [
+            (_PUT_CHUNK, [key], [_UNREFERENCED_SECONDS, part])
+            for key, part in zip(self.keys.memory_chunks(chunks), chunks.values(), strict=True)
+        ]
+        return [
+            SentPart(script, self._connection.send_script(script, names, arguments, is_large=True))
+            for script, names, arguments in calls
+        ]
 
-    def finish_snapshot(self, sent: Sequence[PendingReply]) -> None:
+    def finish_snapshot(self, sent: Sequence[SentPart]) -> None:
         """Wait until a snapshot is written. Raises as `Connection.call`."""
-        for part in sent:
-            self._connection.receive_script(_PUT, part)
+        for script, reply in sent:
+            self._connection.receive_script(script, reply)
 
     def publish(
         self, new: Publication, data: bytes, epoch: int, before: Publication | None
@@ -250,7 +274,7 @@ class Store(FeedReader):
 
     def send(self, commit: Commit) -> PendingReply:
         """Send a commit; `confirm` it before sending another."""
-        arguments = arguments_of(commit, self.retained.send(commit))
+        arguments = arguments_of(commit, self.retained.send(commit), self.keys)
         return self._connection.send_script(
             _COMMIT, keys_of(commit, self.keys), arguments, self._wait_replicas
         )

@@ -4,6 +4,7 @@ Every key of feed F begins with `osvm:{F}:`; the braces put all of them into one
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workers.errors import InvalidFeedName
@@ -94,6 +95,10 @@ class FeedKeys:
         """Return the keys of the snapshot's parts, in order."""
         whole = self.snapshot(n, sha256)
         return [whole] if parts == 1 else [f"{whole}:{parts}:{i + 1}" for i in range(parts)]
+
+    def memory_chunks(self, names: Iterable[str]) -> list[str]:
+        """Return the keys of chunks of the memory, which several snapshots may share."""
+        return [self._key(f"snap:memory:{name}") for name in names]
 
     def published_parts(self, n: int, sha256: str, parts: int) -> list[str]:
         """Return the keys of the parts of the state published after `n` learned examples."""

@@ -114,11 +114,9 @@ class RecentIds:
 
         Raises InvalidStoredSnapshot if the bytes do not start with valid ids for this window.
         """
-        start = IDS_LENGTH + int.from_bytes(body[:IDS_LENGTH], "big")
-        if not IDS_LENGTH <= start <= len(body):
-            raise InvalidStoredSnapshot("its recent ids are longer than it is")
-        self._restore(body[IDS_LENGTH:start])
-        return body[start:]
+        ids, rest = split_ids(body)
+        self._restore(ids[IDS_LENGTH:])
+        return rest
 
     def _restore(self, text: bytes | memoryview) -> None:
         try:
@@ -136,3 +134,14 @@ class RecentIds:
             seqs = [at.seq for at in part.values()]
             if seqs != sorted(set(seqs)):
                 raise InvalidStoredSnapshot("its recent ids are not in the order of answering")
+
+
+def split_ids(body: bytes | memoryview) -> tuple[bytes | memoryview, bytes | memoryview]:
+    """Return the part of a snapshot's body that has the ids, and the rest.
+
+    Raises InvalidStoredSnapshot if the ids are longer than the body.
+    """
+    start = IDS_LENGTH + int.from_bytes(body[:IDS_LENGTH], "big")
+    if not IDS_LENGTH <= start <= len(body):
+        raise InvalidStoredSnapshot("its recent ids are longer than it is")
+    return body[:start], body[start:]

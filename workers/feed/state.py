@@ -1,5 +1,6 @@
 """The stored state of a feed as types: the hash `st`, a commit, the newest published state."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -29,6 +30,9 @@ from workers.feed.state_fields import (
 RETENTION = "retention"
 """Name of the field with the retention."""
 
+_NO_POINTER = "not number:SHA-256:ID, nor that with a number of parts and names of chunks"
+_CHUNK = re.compile(r"[0-9]{1,18}-[0-9a-f]{32}")
+
 FORMAT = 2
 """Version of the keys and fields of a feed in Redis. A feed with an earlier one is refused by its
 pinned configuration."""
@@ -45,21 +49,29 @@ class Pointer:
     True
     >>> Pointer(2000, "ab", b"17-3", parts=4).encode()
     b'2000:ab:17-3:4'
+    >>> Pointer(2000, "ab", b"17-3", chunks=("0-" + "cd" * 16,)).encode()
+    b'2000:ab:17-3:1:0-cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd'
     """
 
     n: int
     sha256: str
     cursor: bytes
     parts: int = 1  # number of keys; Redis limits the size of a value
+    chunks: tuple[str, ...] = ()  # names of the chunks of the memory that belong to it
 
     def encode(self) -> bytes:
         """Encode the pointer for `st`."""
-        text = b"%d:%b:%b" % (self.n, self.sha256.encode(), self.cursor)
-        return text if self.parts == 1 else b"%b:%d" % (text, self.parts)
+        fields = [b"%d" % self.n, self.sha256.encode(), self.cursor]
+        if self.parts > 1 or self.chunks:
+            fields.append(b"%d" % self.parts)
+        if self.chunks:
+            fields.append(",".join(self.chunks).encode())
+        return b":".join(fields)
 
     def keys(self, names: FeedKeys) -> list[str]:
-        """Return the keys of its parts, in order."""
-        return names.snapshot_parts(self.n, self.sha256, self.parts)
+        """Return the keys of its parts, in order, and then of its chunks."""
+        parts = names.snapshot_parts(self.n, self.sha256, self.parts)
+        return parts + names.memory_chunks(self.chunks)
 
     @property
     def mark(self) -> Mark:
@@ -70,10 +82,13 @@ class Pointer:
     def parse(cls, value: bytes) -> Self:
         """Decode a result of `encode`. Raises ValueError for any other text."""
         fields = value.split(b":")
-        parts = count(fields[3]) if len(fields) == 4 else 1
-        if len(fields) not in (3, 4) or (len(fields) == 4 and parts < 2):
-            raise ValueError("not number:SHA-256:ID, nor that with a number of parts")
-        return cls(count(fields[0]), digest(fields[1]).hex(), entry_id(fields[2]), parts)
+        parts = count(fields[3]) if len(fields) > 3 else 1
+        chunks = tuple(fields[4].decode().split(",")) if len(fields) == 5 else ()
+        if not 3 <= len(fields) <= 5 or (len(fields) == 4 and parts < 2) or parts < 1:
+            raise ValueError(_NO_POINTER)
+        if not all(map(_CHUNK.fullmatch, chunks)):
+            raise ValueError(_NO_POINTER)
+        return cls(count(fields[0]), digest(fields[1]).hex(), entry_id(fields[2]), parts, chunks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class Recording(FeedReader):
             ) from error
 
     @override
-    def get_snapshot(self, pointer: Pointer) -> bytes | None:
+    def get_snapshot(self, pointer: Pointer) -> tuple[bytes, tuple[bytes, ...]] | None:
         row = self.file.execute(
             "SELECT seq, n, entry, digest, recent_ids FROM snapshots WHERE sha256 = ?",
             (pointer.sha256,),
@@ -140,7 +140,7 @@ class Recording(FeedReader):
             seq, n, entry, digest, recent = row
             position = Position(entry.encode(), seq, n, bytes.fromhex(digest))
             body = b"".join((recent, predictor_of(self.file, seq)))
-            return snapshots.encode(self.keys.feed, config_hash, position, body)[1]
+            return snapshots.encode(self.keys.feed, config_hash, position, body)[1], ()
 
     def begun(self) -> list[Position]:
         """Return the position before the first answer, if its digest is known, else nothing."""

@@ -467,9 +467,11 @@ class Recorder:
             state = self._store.state()
             if state is None or state.snapshot is None:
                 return None
-            data = self._store.get_snapshot(state.snapshot)
-            if data is not None:
-                return snapshots.decode(data, state.snapshot, feed, state.pinned.config_hash)
+            found = self._store.get_snapshot(state.snapshot)
+            if found is not None:
+                return snapshots.decode(
+                    found[0], state.snapshot, feed, state.pinned.config_hash, found[1]
+                )
         raise InvalidStoredSnapshot(f"the snapshot of feed {feed!r} is gone: try again")
 
     def _drop_snapshots(self, facts: dict[str, str], keep_ms: int | None) -> None:
@@ -538,7 +540,7 @@ def store_snapshot(file: sqlite3.Connection, facts: dict[str, str], loaded: Load
 
     The recent ids stand apart from the predictor, which the library reads too.
     """
-    feed, at, body = facts["feed"], loaded.position, bytes(loaded.body)
+    feed, at, body = facts["feed"], loaded.position, loaded.whole
     _, limits = stored_settings(feed, pinned_of(facts))
     predictor = bytes(RecentIds(limits.dedupe_window).restore_from(body))
     recent = body[: len(body) - len(predictor)]

@@ -86,7 +86,7 @@ class RestorePoint:
                 "FILE --to NAME begins a feed with the recorded input"
             )
         loaded = snapshots.read(reader, state.snapshot, state.pinned.config_hash)
-        return cls(state.epoch, state.pinned, loaded.position, bytes(loaded.body), state.retention)
+        return cls(state.epoch, state.pinned, loaded.position, loaded.whole, state.retention)
 
     def predictor(self, feed: str) -> OnlinePredictor:
         """Return the predictor of the snapshot. Raises InvalidStoredSnapshot if it is damaged."""

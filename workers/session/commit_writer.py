@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from workers.broker.pipeline import PendingReply
-from workers.broker.store import Store
+from workers.broker.store import SentPart, Store
 from workers.errors import InvalidStoredSnapshot, WrongKeyType
 from workers.feed.position import Position
 from workers.feed.state import Commit
 from workers.log import Logger
 from workers.session import snapshots
 from workers.session.flow_control import ConsumerBackpressure
-from workers.session.snapshots import KeptSnapshots
+from workers.session.snapshots import KeptSnapshots, SnapshotBody
 
 log = Logger("online_svm.worker")
 
@@ -23,7 +23,7 @@ class SentCommit:
 
     commit: Commit
     sent: PendingReply  # the call of the script
-    parts: list[PendingReply] = field(default_factory=list)  # the writes of its snapshot
+    parts: list[SentPart] = field(default_factory=list)  # the writes of its snapshot
     size: int = 0  # bytes of its snapshot
     at: float = field(default_factory=time.perf_counter)
 
@@ -40,7 +40,7 @@ class CommitWriter:
     backpressure: ConsumerBackpressure | None = None  # limits how far the input is trimmed
 
     def send(
-        self, commit: Commit, body: bytes | None = None, at: Position | None = None
+        self, commit: Commit, body: SnapshotBody | None = None, at: Position | None = None
     ) -> SentCommit:
         """Send a commit; with a `body`, write a new snapshot and let the commit point to it.
 
@@ -53,16 +53,16 @@ class CommitWriter:
         return SentCommit(commit, self.store.send(commit), parts, size)
 
     def _with_snapshot(
-        self, commit: Commit, body: bytes, at: Position
-    ) -> tuple[Commit, list[PendingReply], int]:
+        self, commit: Commit, body: SnapshotBody, at: Position
+    ) -> tuple[Commit, list[SentPart], int]:
         """Send a snapshot; return the commit that points to it, its writes and its size."""
         keys = self.store.keys
-        pointer, data = snapshots.encode(keys.feed, self.config_hash, at, body)
+        pointer, data = snapshots.encode(keys.feed, self.config_hash, at, body.data, body.chunks)
         move = snapshots.move_to(pointer, self.kept, keys, self.examples(), self.keep_input)
         if self.backpressure is not None:
             move = replace(move, trim=self.backpressure.trimmable(move.trim))
-        parts = self.store.put_snapshot(pointer, data)
-        return replace(commit, move=move), parts, len(data)
+        parts = self.store.put_snapshot(pointer, data, body.new)
+        return replace(commit, move=move), parts, len(data) + sum(map(len, body.new.values()))
 
     def confirm(self, sent: SentCommit) -> bool:
         """Wait for a commit; return whether it has a new snapshot. Raises as `Store.confirm`."""

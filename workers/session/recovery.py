@@ -37,6 +37,7 @@ from workers.session.snapshots import (
     REPLAY_SNAPSHOT_SECONDS,
     Fetched,
     KeptSnapshots,
+    body_of,
     is_due_in_replay,
     replay_pause,
     usable,
@@ -216,7 +217,7 @@ class ReplaySnapshots:
     def _write(self, replay: Replay) -> None:
         committed = self._state.position
         pointers_only = Commit(self._state.epoch, committed, committed)
-        body = replay.recent.prepend_to(replay.predictor.snapshot())
+        body = body_of(replay.recent, replay.predictor, self._commits.kept)
         sent = self._commits.send(pointers_only, body, replay.position)
         try:
             is_kept = self._commits.confirm(sent)

@@ -69,7 +69,7 @@ class Replay:
     def restore(self, stored: LoadedSnapshot) -> None:
         """Continue from a snapshot. After InvalidStoredSnapshot this replay cannot be used."""
         try:
-            self.predictor.restore(self.recent.restore_from(stored.body))
+            self.predictor.restore(self.recent.restore_from(stored.body), stored.chunks)
         except InvalidSnapshot as error:
             raise InvalidStoredSnapshot(str(error)) from error
         self.position = stored.position

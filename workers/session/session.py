@@ -34,7 +34,7 @@ from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequ
 from workers.session.flow_control import ConsumerBackpressure, InputReader, check_entries_exist
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery
-from workers.session.snapshots import KeptSnapshots, is_due, kept_examples
+from workers.session.snapshots import KeptSnapshots, body_of, is_due, kept_examples
 from workers.session.spans import BatchTraces
 
 log = Logger("online_svm.worker")
@@ -449,7 +449,9 @@ class Session:
 
     def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
         """Send a commit, optionally with a snapshot of the predictor at its end."""
-        body = self._recent.prepend_to(self._predictor.snapshot()) if with_snapshot else None
+        body = None
+        if with_snapshot:
+            body = body_of(self._recent, self._predictor, self._commits.kept)
         return self._commits.send(commit, body)
 
     def _confirm_pending(self) -> bool:

@@ -18,12 +18,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from online_svm.memory.rows import CHUNK_ROWS
+from online_svm.predictor.online_predictor import OnlinePredictor, with_chunks
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
+from workers.feed.recent_ids import RecentIds, split_ids
 from workers.feed.retention import keep, known_marks
 from workers.feed.state import FeedState, Pointer, SnapshotMove
 from workers.feed.state_fields import Mark
@@ -54,6 +57,11 @@ class KeptSnapshots:
     previous: Pointer | None
     unusable: tuple[Pointer, ...] = ()  # still in the state; the next snapshot drops them
     marks: tuple[Mark, ...] = ()  # points since which all input is kept; see `feed.retention`
+
+    @property
+    def chunks(self) -> tuple[str, ...]:
+        """Names of the chunks of the newest snapshot."""
+        return () if self.newest is None else self.newest.chunks
 
     @property
     def cursor(self) -> bytes:
@@ -162,7 +170,8 @@ SNAPSHOT = b"osvm-snapshot\n"  # first line of a snapshot
 FORMAT = 1
 
 _LENGTH = 4
-_MAX_HEADER = 1 << 16
+_MAX_HEADER = 1 << 20
+_HASH_DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +180,13 @@ class LoadedSnapshot:
 
     position: Position
     body: bytes | memoryview
+    chunks: tuple[bytes, ...] = ()  # of the memory; empty if the body has its rows
+
+    @property
+    def whole(self) -> bytes:
+        """The body with the rows of the memory in it."""
+        ids, predictor = split_ids(self.body)
+        return bytes(ids) + with_chunks(predictor, self.chunks)
 
 
 Fetched = dict[tuple[Pointer, str], LoadedSnapshot]
@@ -178,9 +194,13 @@ Fetched = dict[tuple[Pointer, str], LoadedSnapshot]
 
 
 def encode(
-    feed: str, config_hash: str, position: Position, body: bytes | memoryview
+    feed: str,
+    config_hash: str,
+    position: Position,
+    body: bytes | memoryview,
+    chunks: Sequence[str] = (),
 ) -> tuple[Pointer, bytes]:
-    """Return the pointer to a snapshot and its bytes."""
+    """Return the pointer to a snapshot and its bytes; `chunks` are the names of its chunks."""
     header = {
         "format": FORMAT,
         "feed": feed,
@@ -189,19 +209,25 @@ def encode(
         "seq": position.seq,
         "n": position.n,
         "digest": position.digest.hex(),
+        "chunks": list(chunks),
     }
     text = json.dumps(header, sort_keys=True).encode()
     data = b"".join((SNAPSHOT, len(text).to_bytes(_LENGTH, "big"), text, body))
     sha = sha256(data).hexdigest()
-    return Pointer(position.n, sha, position.cursor, parts_of(len(data))), data
+    return Pointer(position.n, sha, position.cursor, parts_of(len(data)), tuple(chunks)), data
 
 
 def decode(
-    data: bytes | memoryview, pointer: Pointer, feed: str, config_hash: str
+    data: bytes | memoryview,
+    pointer: Pointer,
+    feed: str,
+    config_hash: str,
+    chunks: tuple[bytes, ...] = (),
 ) -> LoadedSnapshot:
     """Check a snapshot and split it, without copying, into position and predictor.
 
-    Raises InvalidStoredSnapshot if hash, feed, configuration, format or position do not match.
+    Raises InvalidStoredSnapshot if hash, feed, configuration, format, position or chunks do not
+    match.
     """
     if sha256(data).hexdigest() != pointer.sha256:
         raise InvalidStoredSnapshot("its SHA-256 is not the one recorded: it is damaged")
@@ -217,15 +243,47 @@ def decode(
     position = _position(header)
     if position.cursor != pointer.cursor:
         raise InvalidStoredSnapshot("it stands elsewhere than recorded")
-    return LoadedSnapshot(position, body)
+    named = [name.partition("-")[2] for name in pointer.chunks]
+    if header.get("chunks") != list(pointer.chunks) or named != [*map(chunk_hash, chunks)]:
+        raise InvalidStoredSnapshot("a chunk of its memory is damaged")
+    return LoadedSnapshot(position, body, chunks)
+
+
+def chunk_hash(data: bytes) -> str:
+    """Return the hash of a chunk's bytes in its name."""
+    return sha256(data).hexdigest()[:_HASH_DIGITS]
+
+
+class SnapshotBody(NamedTuple):
+    """What a snapshot holds: everything but the rows of the memory, which are in chunks."""
+
+    data: bytes  # ids of producers, and the predictor
+    chunks: tuple[str, ...]  # names of all its chunks
+    new: dict[str, bytes]  # bytes of those that no kept snapshot has
+
+
+def body_of(recent: RecentIds, predictor: OnlinePredictor, kept: KeptSnapshots) -> SnapshotBody:
+    """Return the body of a snapshot of a predictor.
+
+    Of the chunks that the newest kept snapshot has, only the last may have changed since.
+    """
+    data = recent.prepend_to(predictor.snapshot(with_rows=False))
+    known = {int(name.partition("-")[0]): name for name in kept.chunks}
+    last = max(known, default=0)
+    names = {i: name for i, name in known.items() if predictor.memory_first_chunk <= i < last}
+    chunks = predictor.memory_chunks(last * CHUNK_ROWS)
+    found = {f"{one.index}-{chunk_hash(one.data)}": one.data for one in chunks}
+    held = {name for at in (kept.newest, kept.previous) if at is not None for name in at.chunks}
+    new = {name: data for name, data in found.items() if name not in held}
+    return SnapshotBody(data, (*(names[i] for i in sorted(names)), *found), new)
 
 
 def read(store: FeedReader, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
     """Read and decode a snapshot. Raises InvalidStoredSnapshot as `decode`, or if it is gone."""
-    data = store.get_snapshot(pointer)
-    if data is None:
+    found = store.get_snapshot(pointer)
+    if found is None:
         raise InvalidStoredSnapshot("it is gone")
-    return decode(data, pointer, store.keys.feed, config_hash)
+    return decode(found[0], pointer, store.keys.feed, config_hash, found[1])
 
 
 def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:

@@ -294,7 +294,7 @@ def test_kept_snapshots_that_a_replaced_worker_writes_once_more_do_not_expire(be
         put(begun, pointer)
     keys = [key for pointer in (older, newer) for key in pointer.keys(begun.keys)]
     assert [begun.call("TTL", key) for key in keys] == [-1, -1, -1]
-    assert begun.get_snapshot(older) == begun.get_snapshot(newer) == b"the bytes"
+    assert begun.get_snapshot(older) == begun.get_snapshot(newer) == (b"the bytes", ())
 
 
 def test_a_snapshot_of_which_one_part_is_gone_is_not_pointed_at(begun):

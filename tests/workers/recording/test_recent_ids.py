@@ -31,7 +31,7 @@ def test_a_new_feed_begins_with_it_and_knows_none_of_its_ids(file, window):
     store, path = file
     new = f"{store.keys.feed}-new"
     with type(store)(store.url, new) as other:
-        assert begin(other, path, WorkerSettings(dedupe_window=window)) == (54, False)
+        assert begin(other, path, WorkerSettings(dedupe_window=window)) == 54
     with answering(store.url, new, dedupe_window=window, replay_budget=40) as (other, answer, _):
         push(other, 58, 70)
         answer()

@@ -96,7 +96,8 @@ def forge(store, name, damage):
     arrays["learner"] = np.frombuffer(damage(arrays["learner"].tobytes()), dtype=np.uint8)
     body = recent.prepend_to(pack(header, arrays))
     feed = store.keys.feed
-    pointer, data = snapshots.encode(feed, OURS.config_hash, stored.position, body)
+    chunks = getattr(state, name).chunks
+    pointer, data = snapshots.encode(feed, OURS.config_hash, stored.position, body, chunks)
     store.call("SET", store.keys.snapshot(pointer.n, pointer.sha256), data)
     store.call("HSET", store.keys.state, name, pointer.encode())
 

@@ -21,7 +21,7 @@ def store(redis_url, feed):
 
 
 def damage(store, pointer):
-    (key,) = pointer.keys(store.keys)
+    key = pointer.keys(store.keys)[0]
     store.call("SET", key, b"no snapshot")
 
 

@@ -52,7 +52,7 @@ def test_a_replay_leaves_snapshots_and_the_next_start_goes_on_from_the_newest(wo
         reached.append(snapshots(store)[0])
     assert reached == sorted(set(reached))
     assert snapshots(store) == reached[:-3:-1]
-    assert len(list(store.snapshot_keys())) == 2
+    assert len([key for key in store.snapshot_keys() if ":memory:" not in key]) == 2
     running = take_over(store)
     assert running.unsaved == COUNT - snapshots(store)[0] <= SLICE
     world.check()

@@ -186,7 +186,8 @@ def test_snapshots_in_parts_change_no_byte_and_leave_nothing_behind(
 ):
     state = parted.state()
     assert all(pointer.parts > 5 for pointer in state.snapshots)
-    assert all(0 < parted.call("STRLEN", key) <= SMALL for key in keys_of_parts(parted))
+    parts = [key for key in keys_of_parts(parted) if ":memory:" not in key]
+    assert all(0 < parted.call("STRLEN", key) <= SMALL for key in parts)
     drain(session(parted, batch=10, snapshot_every=50), 160)
     monkeypatch.undo()
     # From parts to one key, as when the bound is raised.
@@ -203,12 +204,15 @@ def test_snapshots_in_parts_change_no_byte_and_leave_nothing_behind(
 
 def test_the_parts_together_are_the_bytes_that_one_key_would_hold(parted):
     state = parted.state()
-    data = b"".join(parted.call("GET", key) for key in state.snapshot.keys(parted.keys))
-    assert parted.get_snapshot(state.snapshot) == data
-    whole = Pointer(state.snapshot.n, state.snapshot.sha256, state.snapshot.cursor)
-    stored = snapshots.decode(data, whole, parted.keys.feed, state.pinned.config_hash)
+    at = state.snapshot
+    parts = parted.keys.snapshot_parts(at.n, at.sha256, at.parts)
+    data = b"".join(parted.call("GET", key) for key in parts)
+    chunks = tuple(parted.call("GET", key) for key in parted.keys.memory_chunks(at.chunks))
+    assert parted.get_snapshot(at) == (data, chunks)
+    whole = Pointer(at.n, at.sha256, at.cursor, chunks=at.chunks)
+    stored = snapshots.decode(data, whole, parted.keys.feed, state.pinned.config_hash, chunks)
     predictor = OnlinePredictor(session(parted)._predictor.config)
-    predictor.restore(RecentIds(0).restore_from(stored.body))
+    predictor.restore(RecentIds(0).restore_from(stored.body), stored.chunks)
     assert predictor.n == state.snapshot.n
 
 
