@@ -48,8 +48,8 @@ NO_CHUNKS: Mapping[str, bytes] = MappingProxyType({})
 """The chunks of a snapshot without any."""
 
 _UNCOUNTED = (
-    "this input was not counted so far, or by another server: entries that were taken from it "
-    "unread before are not missed"
+    "this input was not counted so far, or by another server: whether entries were deleted unread "
+    "before now is not known; later it is"
 )
 
 

@@ -63,8 +63,7 @@ def describe(found: "Explained") -> list[str]:
     else:
         lines.append(f"  said       {answer.get('status')}{_because(answer)}")
     if found.experts:
-        parts = ", ".join(f"{name} {weight:.3f}" for name, weight in found.experts.items())
-        lines.append(f"  experts    {parts}")
+        lines.append(f"  experts    {_experts(found.experts)}")
     if found.values:
         lines.append(f"  features   {_features(found, found.values)}")
     lines += _contributions(found)
@@ -75,6 +74,27 @@ def describe(found: "Explained") -> list[str]:
         lines.append(f"  noted      {note['detail']} (at example {note['n']:,}, {note['writer']})")
     lines.append(f"  proof      {_proof(found)}")
     return lines
+
+
+_SOURCES = {
+    "label-history": "the labels just before",
+    "base-rate": "how often each class came",
+    "regression": "a regression on all features",
+    "score": "the score that came with it",
+}
+_MODEL = "the model of the window"
+
+
+def _experts(weights: dict[str, float]) -> str:
+    """Say in a sentence whose probabilities the answer is an average of, the largest part first."""
+    parts = dict.fromkeys([_MODEL, *_SOURCES.values()], 0.0)
+    for name, weight in weights.items():
+        source = next(
+            (words for begin, words in _SOURCES.items() if name.startswith(begin)), _MODEL
+        )
+        parts[source] += weight
+    shares = sorted(((part, words) for words, part in parts.items() if part >= 0.005), reverse=True)
+    return "an average: " + ", ".join(f"{part:.0%} {words}" for part, words in shares)
 
 
 def _because(answer: dict[str, Any]) -> str:

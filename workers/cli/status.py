@@ -129,8 +129,9 @@ def describe(found: "FeedStatus") -> str:
     nobody = "none holds the lease, so nothing is answered"
     holder = nobody if found.holder is None else found.holder
     snapshots = " and ".join(f"{n:,}" for n in found.snapshots)
+    others = "" if found.pending is None else " (examples, labels and repeated ones)"
     lines = [
-        ("answered", f"{found.seq:,} entries, {found.n:,} learned, up to {found.cursor}"),
+        ("answered", f"{found.seq:,} entries{others}, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),
         ("kept", _kept(found)),
         ("in Redis", _stored(found.stored)),

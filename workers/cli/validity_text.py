@@ -134,11 +134,10 @@ def _windowed(windowed: Figures) -> Iterator[str]:
     if overall["calibration_error"] is not None:
         yield f"calibration error {overall['calibration_error']:.3f}, debiased"
     yield from _rare(windowed["classes"], overall["scored"])
-    worst = _farthest_off(windowed["classes"])
+    worst = _farthest_off([one for one in windowed["classes"] if one["label"] is not None])
     if worst is not None:
-        label = "a label not seen yet" if worst["label"] is None else worst["label"]
         yield (
-            f"worst class {label}: frequency {worst['frequency']:.3f} against probability "
+            f"worst class {worst['label']}: frequency {worst['frequency']:.3f} against probability "
             f"{worst['probability']:.3f}{_z(worst)}"
         )
     slices = [

@@ -187,10 +187,10 @@ def of_end(
 
 
 def summary(verdicts: list[Verdict]) -> str:
-    """Return a count of verdicts by level, such as "7 well, 1 not"."""
+    """Return a count of verdicts by level, such as "7 of 8 feeds well, 1 not"."""
     levels = [verdict.level for verdict in verdicts]
     ill, unsure = levels.count("bad") + levels.count("care"), levels.count("wait")
-    parts = [f"{levels.count('well'):,} well"]
+    parts = [f"{levels.count('well'):,} of {counted(len(levels), 'feed')} well"]
     parts += [f"{ill:,} not"] if ill else []
     return ", ".join(parts + ([f"{unsure:,} to be seen"] if unsure else []))
 

@@ -127,7 +127,7 @@ def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
     report = made_report(["yes", "no"] * 60, np.full(120, 0.5)) | {"headline": REPORT["headline"]}
     begin(url, "recent", holder="host-2", report=report)
     lines = [re.split(r"  +", line.strip()) for line in run()[1].splitlines()]
-    assert lines[0] == ["0 well, 2 not, 2 to be seen"]
+    assert lines[0] == ["0 of 4 feeds well, 2 not, 2 to be seen"]
     assert lines[1] == ["verdict", "feed", "answered", "waiting", "rejected"]
     assert [line[1:] for line in lines[2:]] == [  # the worst first
         ["mail", "0", "3", "0"],

@@ -294,4 +294,4 @@ def test_the_table_is_sorted_as_asked_and_a_column_that_is_none_changes_nothing(
     shown[1].fail("it is damaged")
     shown[2].status = replace(shown[2].status, exists=False)
     assert order("verdict") == order("<script>") == ["b", "a", "c"]  # the worst first
-    assert "<h1>0 well, 2 not, 1 to be seen</h1>" in table(shown, Choice())
+    assert "<h1>0 of 3 feeds well, 2 not, 1 to be seen</h1>" in table(shown, Choice())

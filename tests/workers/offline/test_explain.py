@@ -1,5 +1,7 @@
 """An old answer, rebuilt: its bytes by replay, and what it rested on by another route."""
 
+import re
+
 import numpy as np
 import orjson
 import pytest
@@ -102,8 +104,12 @@ def test_the_parts_of_the_experts_are_those_before_the_answer(kept):
     predictor.step_many(*learned_before(8))
     assert found.experts == predictor.frozen().expert_weights
     assert list(found.experts.values()) == sorted(found.experts.values(), reverse=True)
-    first = next(iter(found.experts))
-    assert any(line.startswith(f"  experts    {first} 0.") for line in describe(found))
+    (line,) = [line for line in describe(found) if line.startswith("  experts    an average: ")]
+    shares = [int(text) for text in re.findall(r"(\d+)%", line)]
+    assert shares == sorted(shares, reverse=True)
+    assert abs(sum(shares) - 100) <= len(shares)
+    history = found.experts["label-history"]
+    assert (f"{history:.0%} the labels just before" in line) == (history >= 0.005)
 
 
 def test_without_an_ensemble_no_experts_are_told(kept):

@@ -424,5 +424,5 @@ def test_the_end_of_an_incident_tells_how_the_answers_stand():
 
 def test_all_feeds_are_summed_up():
     every = [Verdict(level, "x") for level in LEVELS]
-    assert summary(every) == "1 well, 2 not, 1 to be seen"
-    assert summary([]) == "0 well"
+    assert summary(every) == "1 of 4 feeds well, 2 not, 1 to be seen"
+    assert summary([]) == "0 of 0 feeds well"
