@@ -11,9 +11,15 @@ conditional error rate is at least r (a sub-Bernoulli process: Howard, Ramdas, M
 The candidates share the level by the fallback procedure (Wiens & Dmitrienko 2005), from the
 strictest to the loosest: a proven candidate hands its share to the next one. So the strictest have
 the largest shares, in proportion K, K - 1, ..., 1. The loosest proven candidate is in force.
+
+A proof is of all labels so far, so a rate that rises later is hidden by them. An e-detector finds
+it: on the labels of decided cases each M becomes f (M + 1), with f = m for an error and
+(1 - r m) / (1 - r) for none. While the rate is at most r, their mean reaches L after L labels on
+average or later (Shin, Ramdas & Rinaldo 2022, "E-detectors"). Then the promise is withdrawn, all
+counts begin anew, and it is earned by the same proof as at first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Self
 
@@ -24,7 +30,7 @@ from online_svm.config import PredictorConfig
 from online_svm.config.groups import REVIEW, Promised
 from online_svm.metrics.label_weights import most_examples
 from online_svm.storage.state import require
-from online_svm.storage.state_schema import StateSchema, Stored, flag, ints, number
+from online_svm.storage.state_schema import StateSchema, Stored, flag, floats, ints, number
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import PromiseReport
@@ -37,6 +43,10 @@ CANDIDATES: Floats = np.array(
 
 NEVER = 2.0  # threshold that no probability reaches: every case is reviewed
 FRACTIONS = (0.25, 0.5, 0.8)  # error rates bet on, as fractions of the promised rate
+EXCESSES = (1.15, 1.4, 2.0, 3.5)  # error rates that the detector bets on, over the promised rate
+MAX_EXCESS_RATE = 0.9  # largest error rate that is bet on
+RUN_LENGTH = 100_000.0  # decided cases to a false withdrawal, on average and at least
+
 RECENT_EXAMPLES = 1000  # examples after which the counts of recent examples are halved
 MIN_LACK = 20  # labels that one side of the threshold must lack before the promise is withdrawn
 
@@ -132,7 +142,8 @@ class PromisedErrorRate(Stored):
 
     _stored = StateSchema(
         ints("_labelled"), ints("_errors"), ints("_truths"), ints("_recent"), number("_answered"),
-        number("_decided"), number("_since"), flag("_is_open"),
+        number("_decided"), number("_since"), flag("_is_open"), floats("_excess"),
+        number("_broken_at", optional=True),
     )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -153,6 +164,8 @@ class PromisedErrorRate(Stored):
         self._answered = self._decided = 0
         self._since = 0  # examples learned at the last alarm
         self._is_open = False  # whether that alarm is open
+        self._excess = np.zeros((len(self._tests), len(EXCESSES)))  # evidence that a rate is higher
+        self._broken_at: int | None = None  # examples learned when a higher rate was found last
 
     @classmethod
     def of(cls, config: PredictorConfig) -> Self | None:
@@ -169,16 +182,58 @@ class PromisedErrorRate(Stored):
         begin = 0
         for n in (*alarms, None):
             stop = len(rows.n) if n is None else int(np.searchsorted(rows.before, n))
-            for first, last in self._pieces(begin, stop):
-                is_here = (asked >= first) & (asked < last)
-                found[is_here] = self._count(rows.part(first, last))[asked[is_here] - first]
-            begin = stop
+            while begin < stop:
+                last = min(stop, begin + RECENT_EXAMPLES - int(self._recent[:, 0].sum()))
+                part = rows.part(begin, last)
+                in_force = self._count(part)
+                broken = self._until_broken(part, in_force)
+                last = last if broken is None else begin + broken + 1
+                is_here = (asked >= begin) & (asked < last)
+                found[is_here] = in_force[asked[is_here] - begin]
+                if broken is not None:
+                    self._broken_at = int(rows.before[last - 1]) + 1
+                    self._restart(self._broken_at)
+                elif self._recent[:, 0].sum() >= RECENT_EXAMPLES:
+                    self._recent //= 2
+                begin = last
             if n is not None:
-                for counts in (self._labelled, self._errors, self._truths, self._recent):
-                    counts[:] = 0
-                self._since, self._is_open = n, True
+                self._restart(n)
+                self._is_open = True
         found[asked >= begin] = self.thresholds()
         return found
+
+    def _restart(self, n: int) -> None:
+        """Drop all counts; answers from `n` learned examples on count."""
+        for counts in (self._labelled, self._errors, self._truths, self._recent, self._excess):
+            counts[:] = 0
+        self._since = n
+
+    def _until_broken(self, rows: SettledAnswers, thresholds: Floats) -> int | None:
+        """Return the row at which decided cases have more errors than promised; None if none.
+
+        A case counts as decided if the threshold in force before its label decides it.
+        """
+        has_label = (rows.n >= self._since) & (rows.truth >= 0)
+        group = np.minimum(rows.label, self._groups - 1)
+        is_decided = has_label & (rows.point >= thresholds[np.arange(len(group)), group])
+        limit, first = RUN_LENGTH * len(self._tests), len(rows.n)
+        for j, test in enumerate(self._tests):
+            counts = is_decided & (group == test.group)
+            is_wrong = counts & (rows.label != rows.truth)
+            if test.truth >= 0:  # the rate is among all labels of a class, while any is decided
+                counts = has_label & (rows.truth == test.truth)
+                counts &= thresholds[:, test.group] < NEVER
+            excesses = [min(m, MAX_EXCESS_RATE / test.rate) for m in EXCESSES]
+            factors = [((1.0 - test.rate * m) / (1.0 - test.rate), m) for m in excesses]
+            held = self._excess[j].tolist()
+            for i in np.flatnonzero(counts).tolist():
+                wrong = bool(is_wrong[i])
+                held = [f[wrong] * (h + 1.0) for f, h in zip(factors, held, strict=True)]
+                if sum(held) >= limit * len(held):
+                    first = min(first, i)
+                    break
+            self._excess[j] = held
+        return first if first < len(rows.n) else None
 
     def decided(self, block: PredictionBlock, thresholds: Floats) -> PredictionBlock:
         """Return the block with actions by `decided`, and count them if a model answered."""
@@ -206,6 +261,11 @@ class PromisedErrorRate(Stored):
         why = _ONE_SIDED[side] if side else None
         if self._is_open:
             why = f"an alarm at example {self._since:,} is open; labels count from there on"
+        elif self._broken_at is not None and not holds and why is None:
+            why = (
+                f"decided cases had more errors than promised at example {self._broken_at:,}; "
+                "labels count from there on"
+            )
         total, above = self._recent[:, 0].sum(), self._above(candidate, self._recent[None]).sum()
         by_class = [in_force[min(g, self._groups - 1)] for g in range(len(self._classes))]
         return PromiseReport(
@@ -228,15 +288,6 @@ class PromisedErrorRate(Stored):
 
     def _now(self) -> tuple[Ints, Ints, Ints, Ints]:
         return self._labelled[None], self._errors[None], self._truths[None], self._recent[None]
-
-    def _pieces(self, begin: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield parts of the rows; after a full part the recent counts are halved."""
-        while begin < stop:
-            last = min(stop, begin + RECENT_EXAMPLES - int(self._recent[:, 0].sum()))
-            yield begin, last
-            if self._recent[:, 0].sum() >= RECENT_EXAMPLES:
-                self._recent //= 2
-            begin = last
 
     def _count(self, rows: SettledAnswers) -> Floats:
         """Count rows; return the thresholds before each of them, shape (m, n_groups)."""

@@ -230,3 +230,45 @@ def test_a_state_that_contradicts_itself_is_refused(name):
     config = PredictorConfig(classes=CLASSES, promise={"error": 0.05})
     with pytest.raises((InvalidSnapshot, ValueError)):
         PromisedErrorRate(config).restore(State(header, arrays))
+
+
+def noisy(seed, noise, rows=16_000, change=8_000):
+    """Labels of a logistic rule; from `change` on each is exchanged with probability `noise`."""
+    generator = np.random.default_rng([44, seed])
+    X = generator.normal(size=(rows, 2))
+    q = 1.0 / (1.0 + np.exp(1.6 * X[:, 1] - 2.6 * X[:, 0]))
+    true = np.where(np.arange(rows) >= change, q * (1 - noise) + (1 - q) * noise, q)
+    truth = (generator.random(rows) < true).astype(np.int64)
+    return answers(np.maximum(q, 1 - q), (q > 0.5).astype(np.int64), truth)
+
+
+@pytest.mark.parametrize(("noise", "found"), [(0.0, 0), (0.03, 1), (0.05, 6)])
+def test_a_promise_that_breaks_is_withdrawn(noise, found):
+    """With .03 and .05 exchanged, the decided cases have about 6 and 8 to 9 % errors."""
+    delays = []
+    for seed in range(6):
+        promise, rows = promise_of(error=0.05), noisy(seed, noise)
+        in_force = at_each(promise, rows)[:, 0]
+        assert in_force[7999] < NEVER
+        is_decided = rows.point >= in_force
+        if promise._broken_at is not None:
+            gone = 8000 + int(np.argmax(in_force[8000:] == NEVER))
+            delays.append(int(is_decided[8000:gone].sum()))
+            assert (rows.label != rows.truth)[gone - 1]
+    assert len(delays) >= found
+    if found == 6:
+        assert np.median(delays) < 1200
+    elif not found:
+        assert not delays  # stated: one in 100,000 decided cases
+
+
+def test_a_report_says_that_the_promise_broke_until_it_holds_again():
+    promise = promise_of(error=0.05)
+    at_each(promise, certain(1000))
+    at_each(promise, certain(30, wrong=range(30), first=1000))
+    report = promise.report()
+    assert (report.holds, report.labels) == (False, 1030 - promise._since)
+    assert report.withdrawn.startswith("decided cases had more errors than promised at example 1,0")
+    at_each(promise, certain(1000, first=1030))
+    assert promise.report().holds
+    assert promise.report().withdrawn is None
