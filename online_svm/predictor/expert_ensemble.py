@@ -93,7 +93,9 @@ class ExpertEnsemble(Stored):
 
     def forget_memory(self) -> None:
         """Start again with the experts that have long memory."""
-        self.memory = MemoryExperts(self.view) if self._config.has_memory else None
+        self.memory = None
+        if self._config.has_memory:
+            self.memory = MemoryExperts(self.view, is_delayed=self._is_delayed)
 
     @property
     def memory_of_feed(self) -> MemoryExperts:
