@@ -217,6 +217,12 @@ class StoredRows(NamedTuple):
         return rows.chosen(rows.codes >= 0)
 
 
+def rows_of(chunks: Iterable[bytes], ids: Collection[str]) -> int:
+    """Return how many rows of chunks have one of these ids; InvalidSnapshot: one is damaged."""
+    keys = [key_of(id) for id in ids]
+    return sum(int(np.isin(StoredRows.of(chunk).rows.keys, keys).sum()) for chunk in chunks)
+
+
 def stored_rows(chunks: Iterable[bytes | memoryview]) -> list[StoredRows]:
     """Return the rows of chunks in the order of their numbers."""
     found = [one for one in map(StoredRows.of, chunks) if len(one.rows.numbers)]

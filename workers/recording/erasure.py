@@ -1,7 +1,8 @@
 """Erase the entries of one person: from the streams, from the model, and from a recording.
 
 1. The entries are found and listed in `erased`: their IDs, and the digests of the chain after them.
-2. A new learner learns the kept input without them. It becomes the only snapshot of the feed;
+2. A new learner learns the kept input without them, and takes over the rows of the memory without
+   those of the person, to which its trees are fitted. It becomes the only snapshot of the feed;
    published states are deleted.
 3. Input, answers and dead letters are replaced by copies without them.
 4. The recording loses their rows and its snapshots, and gets the list and the new snapshot.
@@ -18,11 +19,13 @@ kept. The position of the feed stays: cursor, `seq` and digest.
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
+from online_svm.memory.rows import rows_of
 from online_svm.storage.recording import opened, transaction
 from workers.admin.erased_streams import (
     Base,
@@ -41,7 +44,7 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.broker.streams import Entry
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, WorkerError
 from workers.feed.position import START, Digest, Position, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
@@ -51,7 +54,7 @@ from workers.recording.backup import end_log
 from workers.recording.reader import InvalidRecording, Recording, reporting
 from workers.recording.recorder import delete_snapshots, store_snapshot, write_erased
 from workers.recording.restore import RestorePoint, put_back
-from workers.session.replay import Replay, kept_positions
+from workers.session.replay import Replay, kept_positions, restored
 from workers.session.snapshots import LoadedSnapshot
 
 Pages = Callable[[], Iterable[Sequence[Entry]]]  # returns a new iterator over pages of entries
@@ -148,8 +151,9 @@ def erase_file(file: Path, person: str, progress: Progress | None = None) -> Era
     """Erase all entries with a producer's id from a recording alone. Raises as `erase`."""
     with alone(file) as recording:
         state, record = feed_state(recording), erased_of(recording)
-        to_erase = _listed(recording, state, _sent(person), None, record)
-        base, replay, body = _learned_again(recording, state, record, progress)
+        memory = _memory_of(recording, state, record, _sent(person))
+        to_erase = _listed(recording, state, _sent(person), None, record, memory)
+        base, replay, body = _learned_again(recording, state, record, memory, progress)
         record.base = base
         rows = _erase_rows(recording, record, LoadedSnapshot(base.position, body))
         return Erasure(len(to_erase), rows, replay.predictor.n, _unlinked(record, to_erase))
@@ -198,10 +202,11 @@ def _erase(
     progress: Progress | None,
 ) -> Erasure:
     record = erased_of(store)
-    to_erase = _listed(store, state, sent, recording, record)
+    memory = _memory_of(store, state, record, sent)
+    to_erase = _listed(store, state, sent, recording, record, memory)
     record.is_unfinished = True
     write(store, record)
-    base, replay, body = _learned_again(store, state, record, progress)
+    base, replay, body = _learned_again(store, state, record, memory, progress)
     record.base = base
     write(store, record)
     put_back(store, RestorePoint(state.epoch, state.pinned, base.position, body), overwrite=True)
@@ -256,9 +261,10 @@ def _listed(
     sent: bytes,
     recording: Recording | None,
     record: Erased,
+    memory: "_Memory",
 ) -> dict[bytes, int | None]:
     """Add the entries to erase to the list; return their IDs, with their `seq` if it is known."""
-    to_erase = _find(reader, state, sent, recording, record)
+    to_erase = _find(reader, state, sent, recording, record, memory)
     new = {at: seq for at, seq in to_erase.items() if at not in record.entries}
     found = _links(reader, state, record, set(new), recording)
     for at, seq in _seqs(reader, state, record, new).items():
@@ -267,8 +273,43 @@ def _listed(
     return to_erase
 
 
+class _Memory(NamedTuple):
+    """The memory at the position of a feed, and what is erased from it."""
+
+    chunks: list[bytes]  # empty without a memory
+    ids: frozenset[str]  # of the person, and of entries whose erasure was interrupted
+
+    @property
+    def has_person(self) -> bool:
+        """Whether a row has one of the ids."""
+        return bool(self.chunks) and rows_of(self.chunks, self.ids) > 0
+
+
+def _memory_of(reader: FeedReader, state: FeedState, record: Erased, sent: bytes) -> _Memory:
+    """Return the memory of a feed: of its newest snapshot, and of the input since."""
+    unfinished = (reader.entry(reader.keys.input, at) for at in record.entries)
+    ids = [sent, *(id for entry in unfinished if entry is not None for id in _ids(entry))]
+    named = frozenset(id.decode(errors="replace") for id in ids)
+    replay = restored(reader, state, state.snapshots)
+    if replay is None or not replay.predictor.config.has_memory:
+        return _Memory([], named)
+    with suppress(WorkerError):  # the input since then is gone: its rows are, too
+        replay.run(reader, state.position.cursor)
+    return _Memory([chunk.data for chunk in replay.predictor.memory_chunks()], named)
+
+
+def _ids(entry: Entry) -> Iterator[bytes]:
+    pairs = zip(entry[1][::2], entry[1][1::2], strict=False)
+    return (value for name, value in pairs if name in (b"id", b"for"))
+
+
 def _find(
-    reader: FeedReader, state: FeedState, sent: bytes, recording: Recording | None, record: Erased
+    reader: FeedReader,
+    state: FeedState,
+    sent: bytes,
+    recording: Recording | None,
+    record: Erased,
+    memory: _Memory,
 ) -> dict[bytes, int | None]:
     """Return the IDs of the entries to erase, with their `seq` if the recording has it."""
     found, waiting = ids_of_person(reader, sent, state.position.cursor)
@@ -286,7 +327,7 @@ def _find(
     for each in records:
         if each.is_unfinished:  # finish the interrupted erasure, of whatever id
             to_erase |= {at: entry.seq for at, entry in each.entries.items()}
-    if not to_erase:
+    if not to_erase and not memory.has_person:
         raise BadConfiguration(
             f"feed {reader.keys.feed!r} keeps nothing of this id"
             + (
@@ -356,7 +397,11 @@ def _links(
 
 
 def _learned_again(
-    reader: FeedReader, state: FeedState, record: Erased, progress: Progress | None
+    reader: FeedReader,
+    state: FeedState,
+    record: Erased,
+    memory: _Memory,
+    progress: Progress | None,
 ) -> tuple[Base, Replay, bytes]:
     """Learn a feed again without its erased entries; return the body of the snapshot, too."""
     feed, at = reader.keys.feed, state.position
@@ -366,4 +411,6 @@ def _learned_again(
         feed, state, lambda: reader.pages(reader.keys.input, b"0-0", at.cursor),
         record.between(first, at.cursor), first, progress,
     )  # fmt: skip
+    if memory.chunks:
+        replay.predictor.adopt_rows(memory.chunks, memory.ids)
     return base, replay, bytes(replay.recent.prepend_to(replay.predictor.snapshot()))

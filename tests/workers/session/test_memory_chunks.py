@@ -5,18 +5,21 @@ import pytest
 from world import drain, payloads, session
 
 from online_svm.config import PredictorConfig
-from online_svm.memory.rows import CHUNK_ROWS
+from online_svm.memory.rows import CHUNK_ROWS, StoredRows, key_of
 from online_svm.storage.recording import opened, predictor_of
 from online_svm.storage.state import unpack
 from workers.broker.store import Store
+from workers.errors import BadConfiguration
 from workers.recording.backup import backup
+from workers.recording.erasure import erase, erase_file
 from workers.recording.reader import Recording
 from workers.recording.restore import restore
 from workers.session import snapshots
 from workers.session.preflight import check_snapshots
+from workers.session.replay import restored
 
 COUNT, EVERY = 2_600, 500
-CONFIG = PredictorConfig(classes=("a", "b"), refit_every=400, memory=100_000)
+CONFIG = PredictorConfig(classes=("a", "b"), refit_every=400, window=400, memory=100_000)
 
 
 def push_rows(store, begin, stop):
@@ -114,3 +117,45 @@ def test_a_recording_has_the_rows_and_a_restored_feed_goes_on_alike(learned, tmp
     found = payloads(learned)
     assert all(found)
     assert found == [before[-len(now) :] for before, now in zip(expected, found, strict=True)]
+
+
+@pytest.mark.parametrize("of", ["feed", "file", "file alone"])
+def test_a_person_is_erased_from_the_memory_and_the_rest_stays(learned, tmp_path, of):
+    path, keys = tmp_path / "feed.sqlite", {key_of("id-5")}
+    backup(learned, path)
+    with Recording.open(path) as recording:
+        assert rows_in(recording) == (COUNT - seen_late(recording), keys)
+    if of == "file alone":
+        erased = erase_file(path, "id-5")
+    else:
+        if of == "feed":  # only the memory has the person now
+            learned.call("XTRIM", learned.keys.out, "MINID", "100-0")
+        erased = erase(learned, "id-5", path if of == "file" else None)
+        assert rows_in(learned) == (COUNT - 1, set())
+        assert chunk_keys(learned) == set()  # the next snapshot of a worker makes them anew
+        push_rows(learned, COUNT, COUNT + 500)
+        drain(at_work(learned), COUNT + 500)
+        assert rows_in(learned) == (COUNT + 499, set())
+    assert erased.entries == (0 if of == "feed" else 1)
+    if of != "feed":
+        with Recording.open(path) as recording:
+            assert rows_in(recording)[1] == set()
+            assert rows_in(recording)[0] >= COUNT - 100
+    for write in (lambda: erase(learned, "id-5"), lambda: erase(learned, "nobody")):
+        if of != "file alone":
+            with pytest.raises(BadConfiguration, match="keeps nothing of this id"):
+                write()
+
+
+def seen_late(recording):
+    """Return the examples after the newest snapshot."""
+    state = recording.state()
+    return state.position.n - state.snapshot.n
+
+
+def rows_in(reader):
+    """Return the rows of the memory in the newest snapshot, and the key of id-5 if it has it."""
+    replay = restored(reader, reader.state(), reader.state().snapshots)
+    chunks = [StoredRows.of(chunk.data).rows for chunk in replay.predictor.memory_chunks()]
+    found = {key for rows in chunks for key in rows.keys.tolist()}
+    return sum(len(rows.codes) for rows in chunks), found & {key_of("id-5")}
