@@ -7,7 +7,7 @@
 3. With a memory, `MemoryExperts` average that present answer with trees that learn all rows.
 4. The intervals are those of `RecentIntervals`, for any number of classes. With delayed labels the
    state has learned much since the original answers, so they count what it says just before each
-   label: the average of 1, without stacks.
+   label: the average of 1 without its stacks, and then that of 3.
 
 With delayed labels, an example is learned with the outputs of the moment when it was answered
 (`Sources`). The ensemble spans models. It does not change the Venn intervals.
@@ -198,12 +198,13 @@ class ExpertEnsemble(Stored):
         self._ask(rows, stored, found, corrects=True)
         corrected = [found[name] for name in self._corrections]
         mixed = self._corrected.answer([average, *corrected], columns)
+        counted = mixed
+        if self._is_delayed:
+            counted = np.where(sources.rows[:, None] >= 0, present, mixed)
         if self.memory is not None:
-            mixed = self.memory.answer(mixed, rows._replace(stored=stored.get(MEMORY)))
+            mixed, counted = _remembered(self.memory, counted, rows, stored.get(MEMORY))
         interval = None
         if self._intervals is not None:
-            was_answered = sources.rows[:, None] >= 0
-            counted = np.where(was_answered, present, mixed) if self._is_delayed else mixed
             interval = self._intervals.answer(columns, counted)
         self._first.keep(X, columns, recent)
         return ExpertAnswers(mixed, interval, stored)
@@ -294,3 +295,35 @@ class ExpertEnsemble(Stored):
             kinds = config.declared_kinds
             encoder = FeatureEncoder.fit(X, kinds, None, order)
         return Scaling.fit(bounded(X, encoder), standard=True, encoder=encoder)
+
+
+def _remembered(
+    memory: MemoryExperts, present: Floats, rows: RowsToLearn, stored: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return the answers of a memory to rows, and those that the intervals count.
+
+    These differ for rows with a source, which are answered now before they are learned.
+
+    `present`, shape (m, n_classes): what the other experts say now.
+    `stored`, shape (m, n_classes, N_SAID): what is stored of each row, with delayed labels.
+    """
+    is_late = rows.sources >= 0
+    if stored is None or not is_late.any():
+        point = memory.answer(present, rows._replace(stored=stored))
+        return point, point
+    source_of = np.repeat(np.arange(len(present)), 1 + is_late)
+    places = np.arange(len(present)) + np.cumsum(is_late)  # of each row, after that of now
+    is_now = np.ones(len(source_of), dtype=bool)
+    is_now[places] = False
+    sources, held = rows.sources[source_of], stored[source_of]
+    joining = rows._replace(
+        X=rows.X[source_of],
+        columns=np.where(is_now, -1, rows.columns[source_of]),
+        sources=np.where(is_now | (sources < 0), -1, places[sources]),
+        stored=held,
+    )
+    point = memory.answer(present[source_of], joining)
+    stored[:] = held[places]
+    counted = point[places]
+    counted[is_late] = point[is_now]
+    return point[places], counted

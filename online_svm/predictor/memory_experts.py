@@ -104,8 +104,9 @@ class MemoryExperts(Stored):
         """
         columns, sources = rows.columns, rows.sources
         said = np.repeat(present[None], N_SAID, axis=0)
+        asks = sources < 0
         if self.is_awake:
-            said[1:N_STACKED] = self._trees_of(rows.X, present)
+            said[1:N_STACKED, asks] = self._trees_of(rows.X[asks], present[asks])
         of_stored = np.flatnonzero(sources == np.arange(len(sources)))
         of_rows = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
         if rows.stored is not None:
@@ -117,7 +118,7 @@ class MemoryExperts(Stored):
         else:
             point = present
         if rows.stored is not None:
-            rows.stored[sources < 0] = said.transpose(1, 2, 0)[sources < 0]
+            rows.stored[asks] = said.transpose(1, 2, 0)[asks]
         return point
 
     def _trees_of(self, X: Floats, present: Floats) -> Floats:
