@@ -129,7 +129,8 @@ def describe(found: "FeedStatus") -> str:
     nobody = "none holds the lease, so nothing is answered"
     holder = nobody if found.holder is None else found.holder
     snapshots = " and ".join(f"{n:,}" for n in found.snapshots)
-    others = "" if found.pending is None else " (examples, labels and repeated ones)"
+    labels = found.lag.labels
+    others = "" if labels is None else f" ({counted(labels.sent, 'label')} among them)"
     lines = [
         ("answered", f"{found.seq:,} entries{others}, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),

@@ -185,6 +185,7 @@ class PendingLabels(NamedTuple):
     ahead: int = 0  # number of these whose time is far ahead of the clock of the feed
     # Milliseconds since the oldest unlabelled one, by the clock of the feed; None without one
     age: int | None = None
+    sent: int = 0  # labels of earlier examples that came so far, repeated and corrected ones too
 
     @property
     def seconds(self) -> float:
@@ -202,25 +203,26 @@ class PendingLabels(NamedTuple):
     def of(cls, labels: "DelayedLabels") -> Self:
         """Return the counts of a predictor."""
         counts = labels.counts
-        return cls(counts.pending, counts.unlabelled, labels.ahead, labels.open_for)
+        sent = counts.late + counts.repeated + counts.corrected
+        return cls(counts.pending, counts.unlabelled, labels.ahead, labels.open_for, sent)
 
     def encode(self) -> bytes:
         """Encode for `st`.
 
         Examples
         --------
-        >>> PendingLabels(7, 5, 1, 3000).encode(), PendingLabels(2, 0).encode()
-        (b'7 5 1 3000', b'2 0 0 -')
+        >>> PendingLabels(7, 5, 1, 3000, 20).encode(), PendingLabels(2, 0).encode()
+        (b'7 5 1 3000 20', b'2 0 0 - 0')
         """
         age = b"-" if self.age is None else b"%d" % self.age
-        return b"%d %d %d %b" % (self.pending, self.unlabelled, self.ahead, age)
+        return b"%d %d %d %b %d" % (self.pending, self.unlabelled, self.ahead, age, self.sent)
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
         """Decode a result of `encode`. Raises ValueError for any other text."""
-        *counts, age = text.split(b" ")
+        *counts, age, sent = text.split(b" ")
         pending, unlabelled, ahead = map(count, counts)
-        return cls(pending, unlabelled, ahead, None if age == b"-" else count(age))
+        return cls(pending, unlabelled, ahead, None if age == b"-" else count(age), count(sent))
 
 
 def fields_of(predictor: "OnlinePredictor") -> dict[str, bytes]:

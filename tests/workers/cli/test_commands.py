@@ -267,7 +267,7 @@ SHAPES = [
     (("tail", "answered", "-n", "2"), ANSWER),
     (("tail", "answered", "-n", "1"), "v id status seq n code about reason true_label is_right"),
     (("tail", "answered", "--stream", "met", "-n", "1"), "v n seq scored headline venn maps "
-     "windowed monitors features"),
+     "windowed monitors features agreement"),
     (("tail", "answered", "--stream", "dlq"), "id code about reason size head"),
     (("tail", "answered", "--stream", "events", "-n", "1"), "id v code detail epoch writer"),
     (("verify", "answered"), "feed from_seq to_seq answers reports alarms trimmed identical digest "

@@ -76,7 +76,7 @@ class Story(Feed):
 
     def awaited(self, unlabelled):
         self.answer()
-        pending = f"{unlabelled} {unlabelled} 0 1700000000000"
+        pending = f"{unlabelled} {unlabelled} 0 1700000000000 0"
         self.store.call("HSET", self.keys.state, "pending", pending)
 
     def taken_over(self):

@@ -83,15 +83,17 @@ def test_pending_labels_are_counted_across_a_restart(store):
     work(store, 30)
     for i in (0, 1, 2, 5):
         store.call("XADD", store.keys.input, "*", "for", str(i), "y", "a")
-    work(store, 34)
-    assert lag(store).labels[:] == (30, 26, 0, 26)
+    store.call("XADD", store.keys.input, "*", "for", "5", "y", "a")  # once more
+    work(store, 35)
+    assert lag(store).labels[:] == (30, 26, 0, 26, 5)
+    assert "answered   35 entries (5 labels among them), 0 learned" in describe(read_status(store))
     assert "30 examples wait, 26 of them without a label" in describe(read_status(store))
 
 
 def test_without_missing_labels_or_a_horizon_nothing_has_an_age(store):
     store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
     work(store, 1)
-    assert lag(store).labels[:] == (1, 0, 0, None)
+    assert lag(store).labels[:] == (1, 0, 0, None, 0)
     assert of_metrics(store) == [1, 0, 0]
     assert pending_text(read_status(store).pending) == "1 example waits, 0 of them without a label"
     with Store(store.url, f"{store.keys.feed}-at-once") as other:
@@ -119,7 +121,9 @@ def test_a_newer_count_stands_in_the_place_of_the_older_one_of_the_report(store)
     assert "12 came late" in told
 
 
-@pytest.mark.parametrize("text", ["", "1 2 3", "a b 0 -", "1 1 0 x", "1 1 1 1 1"])
+@pytest.mark.parametrize(
+    "text", ["", "1 2 3", "a b 0 - 0", "1 1 0 x 0", "1 1 1 1 x", "1 1 1 1 1 1"]
+)
 def test_a_damaged_count_is_named(store, text):
     add(store, 1, 1)
     work(store, 1)

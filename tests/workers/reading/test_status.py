@@ -143,7 +143,7 @@ def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(store, w
     store.call("XADD", store.keys.out, f"{long_ago}-0", "p", orjson.dumps(label))
     store.call("XADD", store.keys.out, f"{now}-0", "p", orjson.dumps({**label, "status": "ok"}))
     for age, is_told in ((0, False), (now - long_ago, True)):
-        store.call("HSET", store.keys.state, "pending", f"1 1 0 {age}")
+        store.call("HSET", store.keys.state, "pending", f"1 1 0 {age} 0")
         told = verdict(read_status(store)).sentence
         assert (told == "No label for 2 hours; 1 answer waits") is is_told
 
