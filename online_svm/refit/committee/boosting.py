@@ -71,7 +71,6 @@ class Boosting(NamedTuple):
     ridge: float = 1.0  # positive; penalty on the step of a leaf, added to its curvature
     min_curvature: float = 1.0  # positive; on either side of a cut
     cuts: int = 8  # random cuts that a node tries; a multiple of 4
-    judges: int = 1 << 40  # rows of a node, at most, by which it chooses among its cuts
 
 
 MEMBER = Boosting()

@@ -39,8 +39,7 @@ def _grown(rng: np.random.Generator, classes: int, *, varied: bool = False) -> A
     grown = _bare(4, 1 if classes == 2 else classes)
     by = boosting.MEMBER
     if varied:
-        numbers, cuts = rng.uniform(0.01, 6.0, 3), 4 * whole(rng, 1, 9)
-        by = boosting.Boosting(*numbers, cuts, judges=whole(rng, 1, 60))
+        by = boosting.Boosting(*rng.uniform(0.01, 6.0, 3), cuts=4 * whole(rng, 1, 9))
     grow = boosting.grow_two if classes == 2 else boosting.grow_more
     grow(sample, by, whole(rng, 0, 2**62), whole(rng, 0, 2**40), grown)
     return tuple(grown)

@@ -127,18 +127,15 @@ class Plain:
         return mixed((self.key + GOLDEN * (((tree * LEAVES + node) << 32) + trial)) & MASK)
 
     def best_cut(self, t, node, rows, g, h):
-        stride = -(-len(rows) // self.by.judges) if rows else 1
-        judges = rows[::stride]
-
         def gain(part):
             total = float(g[part].sum())
-            return total * total / (float(h[part].sum()) + self.by.ridge * self.unit / stride)
+            return total * total / (float(h[part].sum()) + self.by.ridge * self.unit)
 
-        best = none = 0, BINS - 1
+        best = 0, BINS - 1
         least = self.by.min_curvature * self.unit
         if h[rows].sum() < 2.0 * least:
             return best
-        most = gain(judges)
+        most = gain(rows)
         # A node holds its rows in the order of the sample.
         for trial in range(self.by.cuts):
             z = self.drawn(t, node, trial)
@@ -146,15 +143,14 @@ class Plain:
             cut = int(self.bins[feature, rows[(z & 0xFFFFFFFF) * len(rows) >> 32]])
             if self.uniform and trial % 2 and self.bins[feature].max():
                 cut = (z & 0xFFFFFFFF) * int(self.bins[feature].max()) >> 32
-            left = [i for i in judges if self.bins[feature, i] <= cut]
-            right = [i for i in judges if self.bins[feature, i] > cut]
-            if min(h[left].sum(), h[right].sum()) < least / stride:
+            left = [i for i in rows if self.bins[feature, i] <= cut]
+            right = [i for i in rows if self.bins[feature, i] > cut]
+            if min(h[left].sum(), h[right].sum()) < least:
                 continue
             both = gain(left) + gain(right)
             if both > most:
                 most, best = both, (feature, cut)
-        left = h[[i for i in rows if self.bins[best[0], i] <= best[1]]].sum()
-        return none if min(left, h[rows].sum() - left) < least else best
+        return best
 
     def score(self, x):
         total = np.zeros(self.decisions, dtype=np.int64)
@@ -212,10 +208,7 @@ def test_the_trees_are_those_of_the_method_written_out(n, d, penalties):
 
 
 @pytest.mark.parametrize(("n", "d", "classes"), [(150, 5, 2), (40, 1, 2), (110, 4, 4)])
-@pytest.mark.parametrize(
-    "by",
-    [Boosting(0.08, 5.0, 1.0, 32), Boosting(0.3, 0.25, 0.1, 4), Boosting(0.1, 1.0, 2.0, 8, 16)],
-)
+@pytest.mark.parametrize("by", [Boosting(0.08, 5.0, 1.0, 32), Boosting(0.3, 0.25, 0.1, 4)])
 def test_other_constants_weights_and_uniform_cuts_written_out(n, d, classes, by):
     X, codes = sample(n, d, classes)
     X[:, 0] = np.where(X[:, 0] > 1, X[:, 0], 0.0)  # mostly one value
