@@ -18,10 +18,10 @@ from workers.errors import (
     StateLost,
 )
 from workers.feed.position import END, LAST_ID
-from workers.text import counted, magnitude, printable, printable_json
+from workers.text import counted, magnitude, printable, printable_json, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from online_svm.stream.alarm import Alarm
     from online_svm.stream.notice import Notice
@@ -140,6 +140,7 @@ def describe(found: "FeedStatus") -> str:
         *_published(found.published),
         ("worker", f"{holder} ({found.epoch} so far)"),
         ("snapshots", f"at n = {snapshots}" if snapshots else "none yet"),
+        *_memory(found.memory),
         ("digest", f"{found.digest[:16]}, which stands for every byte of all answers"),
     ]
     if found.cursor == LAST_ID.decode():
@@ -198,6 +199,19 @@ def _print_table(found: "list[FeedStatus]") -> None:
 
 
 _STYLES = {"bad": "bold red", "care": "yellow", "wait": "dim", "well": "green"}
+
+
+def _memory(memory: "Mapping[str, Any]") -> list[tuple[str, str]]:
+    """Return the rows of the memory, and what its trees weigh in the answers."""
+    rows, size, bound = (memory.get(name) for name in ("rows", "bytes", "bound"))
+    if not isinstance(rows, int) or not isinstance(size, int) or not isinstance(bound, int):
+        return []
+    fitted, weights = memory.get("fitted_at"), memory.get("weights")
+    trees = "no trees yet"
+    if isinstance(fitted, int) and fitted and isinstance(weights, dict):
+        part = share(1.0 - float(weights.get("present", 1.0)))
+        trees = f"its trees, of the first {fitted:,}, are {part} of an answer"
+    return [("memory", f"{rows:,} of {bound:,} examples, {magnitude(size)}; {trees}")]
 
 
 def _incident_lines(found: "FeedStatus") -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from workers.feed.position import Position
 from workers.feed.retention import KeptBytes, parse_retention
 from workers.feed.state_fields import (
     KINDS,
+    MEMORY,
     FieldReader,
     Mark,
     added,
@@ -23,6 +24,7 @@ from workers.feed.state_fields import (
     json_object,
     parse_kinds,
     parse_marks,
+    parse_memory,
     run_id,
     text,
 )
@@ -120,6 +122,7 @@ class FeedState:
     kept: KeptBytes = field(default_factory=KeptBytes)  # byte counts of the output streams
     retention: RetentionSettings | None = None  # of the last worker; None if never stored
     kinds: Sequence[Mapping[str, Any]] = ()  # features in another kind than was learned
+    memory: Mapping[str, Any] = field(default_factory=dict)  # as of the newest snapshot
 
     @property
     def snapshots(self) -> tuple[Pointer, ...]:
@@ -154,6 +157,7 @@ class FeedState:
             kept=KeptBytes.read(read),
             retention=read(RETENTION, parse_retention, b""),
             kinds=read(KINDS, parse_kinds, b"[]"),
+            memory=read(MEMORY, parse_memory, b"{}"),
         )
 
 

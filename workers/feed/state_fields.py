@@ -174,6 +174,26 @@ def parse_kinds(value: bytes) -> list[dict[str, Any]]:
     return found
 
 
+MEMORY = "memory"  # name of the field with the memory at the newest snapshot: JSON
+
+
+def encode_memory(predictor: "OnlinePredictor") -> bytes:
+    """Encode the state of the memory for `st`; "{}" without one."""
+    found = predictor.memory_status
+    return json.dumps({} if found is None else found._asdict()).encode()
+
+
+def parse_memory(value: bytes) -> dict[str, Any]:
+    """Decode a result of `encode_memory`. Raises ValueError for any other text."""
+    try:
+        found = json.loads(value)
+    except RecursionError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")
+    return found
+
+
 PENDING = "pending"  # name of the field with `PendingLabels`, which only a feed with a horizon has
 
 
@@ -227,7 +247,7 @@ class PendingLabels(NamedTuple):
 
 def fields_of(predictor: "OnlinePredictor") -> dict[str, bytes]:
     """Return the fields of `st` that describe a predictor, all of them."""
-    found = {KINDS: encode_kinds(predictor.changed_kinds)}
+    found = {KINDS: encode_kinds(predictor.changed_kinds), MEMORY: encode_memory(predictor)}
     if predictor.delayed_labels.is_delayed:
         found[PENDING] = PendingLabels.of(predictor.delayed_labels).encode()
     return found

@@ -88,6 +88,7 @@ class FeedStatus:
     alarms: int = 0
     dlq: int = 0
     kinds: Sequence[Mapping[str, Any]] = ()  # features in another kind than was learned
+    memory: Mapping[str, Any] = field(default_factory=dict)  # see `MemoryStatus`; may be empty
     writer: str | None = None  # the last worker that wrote to the feed
     digest: str = bytes(32).hex()  # of all answers so far
     snapshots: tuple[int, ...] = ()  # examples learned at each snapshot, the newest first
@@ -300,6 +301,7 @@ def _of_state(feed: str, state: FeedState | None) -> FeedStatus:
         cursor=position.cursor.decode(),
         digest=position.digest.hex(),
         kinds=state.kinds,
+        memory=state.memory,
         writer=state.writer,
         snapshots=tuple(pointer.n for pointer in state.snapshots),
     )

@@ -48,7 +48,7 @@ _PRINTED = (
     "feed", "verdict", "incident", "seq", "n", "waiting", "waiting_is_at_least", "waiting_seconds",
     "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch", "writer",
     "holder", "digest", "snapshots", "validity", "open_alarms", "notices", "published",
-    "consumers", "stored", "selective_labels", "kinds",
+    "consumers", "stored", "selective_labels", "kinds", "memory",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ are atomic, so a worker may die at any instruction.
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from online_svm.predictor.batch import Waits
@@ -27,7 +27,14 @@ from workers.errors import BatchChanged, Fenced, InputLost, PositionMoved, Unava
 from workers.feed.position import END, LAST_ID, START
 from workers.feed.retention import DOWNSTREAM
 from workers.feed.state import Commit
-from workers.feed.state_fields import KINDS, PENDING, PendingLabels, encode_kinds
+from workers.feed.state_fields import (
+    KINDS,
+    MEMORY,
+    PENDING,
+    PendingLabels,
+    encode_kinds,
+    encode_memory,
+)
 from workers.log import Logger
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequest
@@ -452,6 +459,8 @@ class Session:
         body = None
         if with_snapshot:
             body = body_of(self._recent, self._predictor, self._commits.kept)
+            fields = {**commit.fields, MEMORY: encode_memory(self._predictor)}
+            commit = replace(commit, fields=fields)
         return self._commits.send(commit, body)
 
     def _confirm_pending(self) -> bool:

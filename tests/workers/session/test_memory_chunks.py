@@ -9,7 +9,9 @@ from online_svm.memory.rows import CHUNK_ROWS, StoredRows, key_of
 from online_svm.storage.recording import opened, predictor_of
 from online_svm.storage.state import unpack
 from workers.broker.store import Store
+from workers.cli.status import describe
 from workers.errors import BadConfiguration
+from workers.reading.status import read_status
 from workers.recording.backup import backup
 from workers.recording.erasure import erase, erase_file
 from workers.recording.reader import Recording
@@ -159,3 +161,14 @@ def rows_in(reader):
     chunks = [StoredRows.of(chunk.data).rows for chunk in replay.predictor.memory_chunks()]
     found = {key for rows in chunks for key in rows.keys.tolist()}
     return sum(len(rows.codes) for rows in chunks), found & {key_of("id-5")}
+
+
+def test_status_tells_how_much_the_memory_holds(learned):
+    found = read_status(learned)
+    memory = found.memory
+    rows = learned.state().snapshot.n
+    assert (memory["rows"], memory["bound"]) == (rows, 100_000)
+    assert memory["bytes"] == rows * 2 * 8
+    assert 1_000 <= memory["fitted_at"] < COUNT
+    assert sum(memory["weights"].values()) == pytest.approx(1.0)
+    assert f"{rows:,} of 100,000 examples, 40 kB" in describe(found)
