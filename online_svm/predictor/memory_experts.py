@@ -7,7 +7,9 @@ the long trees have been fitted, all five say what the present answer says.
 
 A class that the trees did not learn keeps the probability of the present answer.
 
-With delayed labels, the experts learn an example with what they said when it was answered.
+With delayed labels, the experts learn an example with what they said when it was answered. The
+present answer stands alone until 50 answers with trees have been labelled: with labels 2,000 late,
+trees that nothing had judged were too certain of a rare class.
 """
 
 from typing import NamedTuple
@@ -16,13 +18,14 @@ import numpy as np
 
 from online_svm.memory.encoder import MemoryEncoder
 from online_svm.memory.stack import MemoryStacks
+from online_svm.predictor.calibrators import FIT_EVERY
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.refit.memory_trees import LONG, MID, MemoryTrees
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, Stored, number, part, record
 from online_svm.stream.labels import ClassView
-from online_svm.types import Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 STACKS = (1_000, 3_000)  # labels of each stack
 PRESENT = "present"
@@ -59,7 +62,7 @@ class MemoryExperts(Stored):
     """
 
     _stored = StateSchema(
-        number("fitted_at"), part("_encoder"),
+        number("fitted_at"), number("_credited"), part("_encoder"),
         record("long", of=MemoryTrees, optional=True), record("mid", of=MemoryTrees, optional=True),
         part("_stacks"), part("_average"),
     )  # fmt: skip
@@ -70,6 +73,7 @@ class MemoryExperts(Stored):
         self.mid: MemoryTrees | None = None
         self.fitted_at = 0  # rows that were learned before the fit of the long trees
         self._average = Ensemble(N_SAID, DELAYED_UPDATE if is_delayed else MEMORY_UPDATE)
+        self._credited = 0 if is_delayed else FIT_EVERY  # labels of answers with trees, at most
         self.adopt(view)
 
     @property
@@ -80,7 +84,8 @@ class MemoryExperts(Stored):
     @property
     def weights(self) -> dict[str, float]:
         """Part of each expert in the next answer, by name; they sum to one."""
-        weights = self._average.weights.tolist() if self.is_awake else [1.0] + [0.0] * (N_SAID - 1)
+        is_heard = self.is_awake and self._credited == FIT_EVERY
+        weights = self._average.weights.tolist() if is_heard else [1.0] + [0.0] * (N_SAID - 1)
         return dict(zip(EXPERTS, weights, strict=True))
 
     def adopt(self, view: ClassView) -> None:
@@ -115,11 +120,20 @@ class MemoryExperts(Stored):
         if self.is_awake:
             self._stack(said, columns, sources)
             point = self._average.answer(said, columns)
+            if self._credited < FIT_EVERY:
+                had_trees = (columns >= 0) & (said[1] != said[0]).any(axis=1)
+                point = self._judged(point, present, had_trees)
         else:
             point = present
         if rows.stored is not None:
             rows.stored[asks] = said.transpose(1, 2, 0)[asks]
         return point
+
+    def _judged(self, point: Floats, present: Floats, had_trees: Bools) -> Floats:
+        """Return the averages, but the present answers before `FIT_EVERY` labels with trees."""
+        before = self._credited + np.cumsum(had_trees) - had_trees
+        self._credited = min(FIT_EVERY, self._credited + int(np.count_nonzero(had_trees)))
+        return np.where(before[:, None] >= FIT_EVERY, point, present)
 
     def _trees_of(self, X: Floats, present: Floats) -> Floats:
         """Return the probabilities of the long and the mid trees, shape (2, m, n_classes)."""
@@ -162,3 +176,4 @@ class MemoryExperts(Stored):
                 n_classes = self._view.n_known if self._view.declared else trees.n_classes
                 trees.check(are_categories, n_classes)
         require(self.mid is None or self.is_awake, "mid")
+        require(self._credited <= FIT_EVERY, "credited")

@@ -219,11 +219,11 @@ def test_a_late_label_credits_what_was_said_at_the_answer():
     """The weights are those of a fixed share over the stored answers, as they were learned."""
     X, y = two_classes()
     predictor = OnlinePredictor(config_of(horizon=50))
-    said, at_first = [], None
+    said, answers, at_first = [], [], None
     for at in range(0, N, 50):
         examples = [Example(x, id=str(at + i)) for i, x in enumerate(X[at : at + 50])]
         for example in examples:
-            predictor.step(example)
+            answers.append(predictor.step(example).probabilities)
             waiting = predictor.delayed_labels.known[example.id].answer
             said.append(waiting.block.member_outputs["memory"][waiting.row].T)
         for i in range(50):
@@ -236,7 +236,11 @@ def test_a_late_label_credits_what_was_said_at_the_answer():
         share = share * said[i][:, y[i]] ** 0.1
         share = 0.995 * share / share.sum() + 0.005 * prior
     assert (said[219] == said[219][0]).all()  # before there were trees
-    assert (predictor.n, at_first) == (950, 250)
+    # Trees answer from 220 labels on, which is row 270; after 50 of their labels they are heard.
+    assert (predictor.n, at_first) == (950, 350)
+    is_present = [p == tuple(of[0]) for p, of in zip(answers, said, strict=True)]
+    assert all(is_present[:370])
+    assert not any(is_present[370:])
     np.testing.assert_allclose(weights, share, atol=1e-9)
 
 
