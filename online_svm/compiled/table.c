@@ -26,6 +26,7 @@
     DO(metrics_sequential_calibration_monitor)                                                                         \
     DO(metrics_sequential_confidence_sequence)                                                                         \
     DO(metrics_sequential_exchangeability)                                                                             \
+    DO(metrics_sequential_feature_monitor)                                                                             \
     DO(metrics_windowed_validity)                                                                                      \
     DO(metrics_window_ring)                                                                                            \
     DO(predictor_joint_prediction)                                                                                     \

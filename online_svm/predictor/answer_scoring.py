@@ -171,7 +171,7 @@ class AnswerScoring(Stored):
             alarms = self._score_rows(rows, settled, since)
             if self.promise is not None:
                 part = _decided(self.promise, rows, part, settled, alarms)
-            watched = self._watched(part, alarms)
+            watched = self._watched(part, alarms, rows.X if rows.is_plain else rows.X[rows.answers])
             answers += watched if due is None else with_report(watched, self.report(due))
             begin, done = stop, answered
         return answers
@@ -185,6 +185,7 @@ class AnswerScoring(Stored):
             tests = replace(
                 tests,
                 notices=tuple(map(names.of_finding, tests.notices)),
+                features=tuple(one.naming(self.features) for one in tests.features),
                 tests=[names.of_test(test) for test in tests.tests],
             )
         report, budget = self._validity.report(n), self._budget
@@ -292,10 +293,14 @@ class AnswerScoring(Stored):
             begin = stop
         self._agreement.update(rows.part(begin, len(rows)), learned[begin:])
 
-    def _watched(self, block: PredictionBlock | None, alarms: Sequence[Found]) -> Watched:
+    def _watched(self, block: PredictionBlock | None, found: Sequence[Found], X: Floats) -> Watched:
+        """Return answers and alarms; `X` are the features of the answered rows."""
         if self._monitors is None:
             return [] if block is None else [block]
-        return self._monitors.cut(block, alarms)
+        if block is None:
+            return self._monitors.cut(None, found)
+        features = self._monitors.watch(self._watched_rows(X), block.n, self.features)
+        return self._monitors.cut(block, found, features)
 
     def _label_report(self, report: ValidityReport) -> LateLabelReport | None:
         """Return the counts of delayed labels for a report that is due; else None."""

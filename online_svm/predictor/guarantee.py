@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from online_svm.stream.notice import OpenNotices
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import MonitorsReport
-from online_svm.types import Ints
+from online_svm.types import Floats, Ints
 
 
 class LabelGaps(StoredHeader):
@@ -108,6 +107,7 @@ class StreamMonitors(Stored):
         numbers("_acted"),
         json_of("_open_alarms", stored_as="open"),
         texts("_notices"),
+        texts("_feature_notices"),
     )
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -124,11 +124,23 @@ class StreamMonitors(Stored):
         self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
         self._notices: list[str] = []
+        self._feature_notices: list[str] = []
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Codes of the open notices."""
-        return tuple(self._notices)
+        """Codes of the open notices, those of features first."""
+        return (*self._feature_notices, *self._notices)
+
+    def watch(self, X: Floats, n: Ints, names: Sequence[str] | None) -> list[tuple[int, list[str]]]:
+        """Rank the features of answered rows, for `cut`.
+
+        `n`, shape (m,): examples learned before each row. Returns the rows before which the open
+        notices of features change, with their codes then.
+        """
+        found = []
+        for row, notices in self._tests.features.update(X, n):
+            found.append((row + 1, [one.naming(names).code for one in notices]))
+        return found
 
     def update(self, rows: ScoredRows, learned: Ints, since: int = 0) -> list[Alarm | OpenNotices]:
         """Add scored rows; return alarms and changes of the notices, in order, for `cut`.
@@ -147,6 +159,7 @@ class StreamMonitors(Stored):
     def restart(self) -> None:
         """Restart all tests after an alarm was acted on; open alarms stay open."""
         self._tests.restart()
+        self._feature_notices = []
 
     def _alarm(self, found: Finding, n: int) -> Alarm:
         action = self._config.on_drift
@@ -171,7 +184,10 @@ class StreamMonitors(Stored):
         return True
 
     def cut(
-        self, block: PredictionBlock | None, changes: Sequence[Alarm | OpenNotices]
+        self,
+        block: PredictionBlock | None,
+        changes: Sequence[Alarm | OpenNotices],
+        features: Sequence[tuple[int, list[str]]] = (),
     ) -> list[PredictionBlock | Alarm]:
         """Return answers and alarms, in order.
 
@@ -179,21 +195,27 @@ class StreamMonitors(Stored):
 
         `block`: answers given while the alarms were raised.
         `changes`: each holds from the example that caused it, so the block is cut there.
+        `features`: rows of the block and the codes of the open notices of features from there on.
         """
-        if not changes:
+        if not changes and not features:
             return [] if block is None else [self._marked(block)]
         found: list[PredictionBlock | Alarm] = []
         begin, size = 0, 0 if block is None else len(block)
-        for n, changed in groupby(changes, key=lambda change: change.n):
-            if block is not None and (stop := int(np.searchsorted(block.n, n))) > begin:
+        places = [0 if block is None else int(np.searchsorted(block.n, one.n)) for one in changes]
+        cuts: list[tuple[int, Alarm | OpenNotices | list[str]]] = [
+            *zip(places, changes, strict=True), *features
+        ]  # fmt: skip
+        for stop, change in sorted(cuts, key=lambda cut: cut[0]):
+            if block is not None and stop > begin:
                 found.append(self._marked(block.part(begin, stop)))
                 begin = stop
-            for change in changed:
-                if isinstance(change, Alarm):
-                    self.open(change)
-                    found.append(change)
-                else:
-                    self._notices = [notice.code for notice in change.notices]
+            if isinstance(change, Alarm):
+                self.open(change)
+                found.append(change)
+            elif isinstance(change, OpenNotices):
+                self._notices = [notice.code for notice in change.notices]
+            else:
+                self._feature_notices = change
         if block is not None and begin < size:
             found.append(self._marked(block.part(begin, size)))
         return found
@@ -254,8 +276,9 @@ class StreamMonitors(Stored):
         """Return the state of the tests and the open alarms, the oldest first."""
         ordered = sorted(self._open.values(), key=lambda alarm: alarm.n)
         return MonitorsReport(
-            self.raised, tuple(ordered), self._tests.notices(), self._tests.report()
-        )
+            self.raised, tuple(ordered), self._tests.notices(), self._tests.features.notices(),
+            self._tests.report(),
+        )  # fmt: skip
 
     @property
     def _open_alarms(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Define a notice: a part of a stream that is off at present, in words and fields."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from online_svm.stream.alarm import AlarmScope
@@ -71,6 +71,58 @@ class Notice(StrictRecord):
         return (
             f"{part}announced {announced} of 100, {happened} were {share} ({lower} to {upper}), "
             f"since example {self.since:,}"
+        )
+
+
+FeatureDirection = Literal["missing", "present", "risen", "fallen", "wider", "narrower"]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureNotice(StrictRecord):
+    """A feature that is not as usual in the answered examples; no label is needed to see it.
+
+    Examples
+    --------
+    >>> FeatureNotice(12300, "income", "missing", 0.98).words
+    'feature income is missing more often than usual, since example 12,300'
+    >>> FeatureNotice(12300, "income", "risen", 0.93).words
+    'feature income has risen: above .93 of its usual values on average, since example 12,300'
+    """
+
+    since: Annotated[Count, doc("Examples learned when the change began.")]
+    feature: Annotated[str | int, doc("Name, or number from 0 on.")]
+    direction: Annotated[
+        FeatureDirection, doc("What it is: more often a gap or not; what its values have done.")
+    ]
+    rank: Annotated[Probability, doc("Recent mean rank among all values; .5 as usual.")]
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Read a notice from its JSON object, as `Notice.of`."""
+        return cls(**{name: fields[name] for name in cls.__dataclass_fields__})
+
+    def naming(self, features: Sequence[str] | None) -> Self:
+        """Return the notice with the name of its feature, if `features` gives names."""
+        return self if features is None else replace(self, feature=features[int(self.feature)])
+
+    @property
+    def code(self) -> str:
+        """`feature`, name, and direction, separated by colons."""
+        return f"feature:{self.feature}:{self.direction}"
+
+    @property
+    def words(self) -> str:
+        """The notice in one sentence."""
+        since = f"since example {self.since:,}"
+        if self.direction in ("missing", "present"):
+            return f"feature {self.feature} is {self.direction} more often than usual, {since}"
+        if self.direction in ("wider", "narrower"):
+            return f"feature {self.feature} has spread {self.direction} than usual, {since}"
+        rank = f"{self.rank:.2f}".removeprefix("0")
+        way = "above" if self.direction == "risen" else "at"
+        return (
+            f"feature {self.feature} has {self.direction}: {way} {rank} of its usual values on "
+            f"average, {since}"
         )
 
 

@@ -12,7 +12,7 @@ from online_svm.storage.state_schema import StateSchema, StoredHeader, number
 from online_svm.stream.agreement_report import AgreementReport
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
-from online_svm.stream.notice import Notice
+from online_svm.stream.notice import FeatureNotice, Notice
 
 Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed label
 
@@ -294,6 +294,9 @@ class MonitorsReport(StrictRecord):
     ]
     notices: Annotated[
         tuple[Notice, ...], doc("Open [notices](monitoring.md#notices), the oldest first.")
+    ]
+    features: Annotated[
+        tuple[FeatureNotice, ...], doc("Those of features: of gaps first, then the oldest.")
     ]
     tests: Annotated[
         list[dict[str, Any]],

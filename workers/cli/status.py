@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from online_svm.stream.alarm import Alarm
-    from online_svm.stream.notice import Notice
+    from workers.reading.notices import AnyNotice
     from workers.reading.status import FeedStatus
     from workers.reading.usage import ConsumerGroup, MemoryUse, PublishedStatus
 
@@ -237,7 +237,7 @@ def _alarm_lines(alarms: "Sequence[Alarm]") -> list[tuple[str, str]]:
     return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
 
 
-def _notice_lines(notices: "Sequence[Notice]") -> list[tuple[str, str]]:
+def _notice_lines(notices: "Sequence[AnyNotice]") -> list[tuple[str, str]]:
     """Return lines for the oldest open notices."""
     shown = [("notice", notice.words) for notice in notices[:_MAX_ALARMS]]
     more = len(notices) - len(shown)

@@ -209,8 +209,8 @@ class AlarmsCard(TextCard):
 
 def _notices(excerpt: Excerpt) -> str:
     found = open_notices(excerpt.reports[-1].message) if len(excerpt.reports) else ()
-    rows = ([whole(notice.n), safe(notice.words, 300)] for notice in found[:_MAX_ROWS])
-    return table(("<open since example", "<what is off"), rows) if found else ""
+    rows = ([whole(notice.since), safe(notice.words, 300)] for notice in found[:_MAX_ROWS])
+    return table(("<since example", "<what is off"), rows) if found else ""
 
 
 def _incidents(excerpt: Excerpt) -> str:

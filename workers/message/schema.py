@@ -20,7 +20,7 @@ from online_svm.stream.agreement_report import (
 )
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import COLUMNS, Column, Status, doc
-from online_svm.stream.notice import Notice
+from online_svm.stream.notice import FeatureNotice, Notice
 from online_svm.stream.validity_report import (
     ClassFigures,
     CostReport,
@@ -259,7 +259,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, Notice,
-        LateLabelReport,
+        FeatureNotice, LateLabelReport,
         AgreementReport, SpanAgreement, RangeAgreement, ClassAgreement, UnlabelledRange,
         LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport, LabelBudgetReport,
     ),

@@ -345,7 +345,8 @@ def _monitors(reports: Messages) -> Iterable[Metric]:
                 opened.add_metric([feed, kind], float(kinds[kind]))
         if "notices" in monitors:
             scopes = Counter(notice["scope"] for notice in monitors["notices"])
-            for scope in NOTICE_SCOPES:
+            scopes["feature"] = len(monitors.get("features") or ())
+            for scope in (*NOTICE_SCOPES, "feature"):
                 notices.add_metric([feed, scope], float(scopes[scope]))
         for labels, test in sorted(_nearest(monitors.get("tests") or ()).items()):
             wealth.add_metric([feed, *labels], float(test["log_wealth"]))

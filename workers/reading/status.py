@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.notice import Notice
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, StateLost, WrongKeyType
 from workers.feed.pinned_config import check_supported, stored_groups
@@ -30,7 +29,7 @@ from workers.reading.answers import (
 from workers.reading.events import Event, known_events
 from workers.reading.incidents import Incident, incident_of, open_alarms, open_incident
 from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
-from workers.reading.notices import open_notices
+from workers.reading.notices import AnyNotice, open_notices
 from workers.reading.registry import holder, require
 from workers.reading.selective_labels import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.usage import (
@@ -124,8 +123,8 @@ class FeedStatus:
         return self.report
 
     @property
-    def notices(self) -> tuple[Notice, ...]:
-        """Open notices of the newest report, the oldest first."""
+    def notices(self) -> tuple[AnyNotice, ...]:
+        """Open notices of the newest report, of features first."""
         return open_notices(self.report)
 
     @property

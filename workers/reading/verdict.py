@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from online_svm.stream.notice import Notice
 from workers.reading.agreement import Agreement, silent, unlabelled_part
 from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, accuracies, saving
@@ -110,8 +111,10 @@ def trust(status: FeedStatus) -> Verdict:
         return Verdict("care", "Take care: the answers have no guarantee", f"{_upper(reason)}.")
     if status.notices:
         more = len(status.notices) - 1
-        advice = f"And {counted(more, 'other part')}; see the notices." if more else ""
-        return Verdict("care", f"Off: {_text(status.notices[0].words)}", advice)
+        advice = f"And {counted(more, 'other notice')}." if more else ""
+        first = status.notices[0]
+        kind = "Off" if isinstance(first, Notice) else "Take care"
+        return Verdict("care", f"{kind}: {_text(first.words)}", advice)
     if agreed.since.labels < MIN_SCORED:
         scored = number(report.get("scored"))
         few = f"{counted(int(scored) if scored >= 0 else 0, 'answer')} scored"

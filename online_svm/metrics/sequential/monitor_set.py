@@ -9,6 +9,7 @@ import numpy as np
 from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor, NoticeChange
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
+from online_svm.metrics.sequential.feature_monitor import FeatureMonitor
 from online_svm.metrics.sequential.wealth import Finding
 from online_svm.storage.state_schema import StateSchema, StoredArrays, part
 from online_svm.stream.notice import Notice
@@ -17,6 +18,9 @@ from online_svm.types import Bools
 
 CALIBRATION_SHARE = 0.5
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
+
+FEATURE_SHARE = 0.1
+"""Share of the notices for those of features; the calibration tests get the rest."""
 
 ROWS_PER_SCORER = 10_000  # scored examples for which the exchangeability tests keep one scorer
 
@@ -32,12 +36,14 @@ class MonitorSet(StoredArrays):
     labels, even independent examples are not exchangeable, so the exchangeability tests are
     omitted.
 
+    `features` watches the features of answered rows, without labels.
+
     `most` is the largest number of examples for which a label may stand, with a label budget. Rows
     whose draw is below 1 / `most` were wanted independently of their answer: the exchangeability
     tests read these alone, because a choice by answers would break the order.
     """
 
-    _stored = StateSchema(part("_calibration"), part("_exchangeability"))
+    _stored = StateSchema(part("_calibration"), part("_exchangeability"), part("features"))
 
     def __init__(
         self,
@@ -50,9 +56,11 @@ class MonitorSet(StoredArrays):
     ) -> None:
         self._most = most
         share, level = CALIBRATION_SHARE, config.alarm_level
+        every = config.notice_every / (1.0 - FEATURE_SHARE)
         self._calibration = CalibrationMonitor(
-            config.tolerance, share * level, config.notice_every, most=most, n_slices=n_slices
+            config.tolerance, share * level, every, most=most, n_slices=n_slices
         )
+        self.features = FeatureMonitor(config.notice_every / FEATURE_SHARE, seed)
         self._exchangeability = None
         if in_order:
             self._exchangeability = ExchangeabilityMonitor(
@@ -79,6 +87,7 @@ class MonitorSet(StoredArrays):
         a test that starts at a time chosen from the past is one more test of its series.
         """
         self._calibration.restart()
+        self.features.restart()
         if self._exchangeability is not None:
             self._exchangeability.restart()
 

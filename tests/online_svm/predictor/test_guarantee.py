@@ -12,6 +12,7 @@ from online_svm.predictor.guarantee import StreamMonitors
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.guarantee_reason import GuaranteeReason
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import ValidityReport
 from workers.message.encode import encode_report
@@ -209,3 +210,42 @@ def test_the_last_alarm_ends_notices_of_parts_with_few_rows(drift):
     assert monitors.close(10_000)
     left = tuple(code for code in before if code.partition(":")[0] in ("overall", "class"))
     assert monitors.notices == left == tuple(one.code for one in monitors.report().notices)
+
+
+def test_a_column_that_goes_missing_is_named_in_the_answers_before_a_label_comes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 3))
+    y = np.where(X[:, 0] + rng.normal(size=700) > 0, "yes", "no")
+    predictor = OnlinePredictor(cheap(classes=["no", "yes"]))
+    for i, x in enumerate(X.tolist()):
+        row = dict(zip(("age", "income", "dti"), x, strict=True))
+        if i >= 600 and rng.random() < 0.95:
+            row["income"] = None
+        answer = predictor.step(Example(row, None if i >= 600 else str(y[i])))
+        if answer.notices:
+            break
+    assert 600 < i < 625
+    assert answer.notices == ("feature:income:missing",)
+
+
+@pytest.mark.parametrize("late", [{}, {"horizon": 30}])
+def test_notices_of_features_do_not_depend_on_batches(late):
+    """A feature moves at row 400, and from row 500 on no label comes."""
+    X, y = inverted(600, 600, 600)
+    X[400:, 1] += 3.0
+    labels, ids = (
+        [None if late else label for label in y[:500]] + [None] * 100,
+        list(map(str, range(600))),
+    )
+    found = []
+    for size in (1, 7, 64, 600):
+        predictor, codes = OnlinePredictor(cheap(classes=["a", "b"], **late)), []
+        for begin in range(0, 600, size):
+            part = slice(begin, begin + size)
+            answers = predictor.step_many(X[part], labels[part], ids=ids[part])
+            codes += [block.notices for block in blocks(answers) for _ in block.n]
+        found.append(codes)
+    assert found == [found[0]] * 4
+    first = next(i for i, codes in enumerate(found[0]) if codes)
+    assert 400 < first < 420
+    assert found[0][first] == ("feature:1:risen",)

@@ -47,6 +47,7 @@ from online_svm.metrics.sequential.exchangeability import (
     rank_labels,
     rank_rows,
 )
+from online_svm.metrics.sequential.feature_monitor import FeatureMonitor
 from online_svm.metrics.sequential.wealth import (
     DIRECTIONS,
     N_BETS,
@@ -414,6 +415,15 @@ def _bet_on_probabilities(rng: Rng) -> Any:
     return bet_on_probabilities(*cells, doubts, pick(rng, [0.02, 0.3, 1e-4]), *rows, held), held
 
 
+def _watch(rng: Rng) -> Any:
+    m, d = 199 + whole(rng, 0, 120), whole(rng, 1, 4)
+    X = _special(rng, _normal(rng, (m, d)), (np.nan, np.inf, 0.0, -0.0, 1.0), 0.3)
+    X[m - whole(rng, 0, 80) :] += rng.choice([0.0, 3.0])
+    monitor = FeatureMonitor(pick(rng, [10.0, 1e6]), whole(rng, 0, 2**31))
+    found = [row for row, _ in monitor.update(X, np.arange(m))]
+    return found, list(monitor.state().values())
+
+
 def _group_of(rng: Rng) -> Any:
     numbers = [0, 1, 2, 127, 128, 255, 256, *_power(rng, 0, 40, 9).astype(np.int64).tolist()]
     return [group_of(number) for number in numbers]
@@ -459,4 +469,5 @@ CASES = {
     "window_ring.add_rows": _add_rows,
     "wealth.bet_on_means": _bet_on_means,
     "wealth.bet_on_probabilities": _bet_on_probabilities,
+    "feature_monitor.watch": _watch,
 }

@@ -281,7 +281,7 @@ def test_open_notices_are_in_the_verdict_the_lines_and_the_json(run, url):
     status = FeedStatus(feed="f", holder="host-1", report=report)
     told = verdict(status)
     assert (told.level, told.sentence) == ("care", f"Off: {words}")
-    assert told.advice == "And 1 other part; see the notices."
+    assert told.advice == "And 1 other notice."
 
 
 def test_the_first_alarm_is_the_one_that_leaves_no_guarantee(run, url):
