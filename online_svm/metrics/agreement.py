@@ -277,7 +277,8 @@ def span_agreement(
     spread = math.sqrt(max(0.0, square + _Z_SQUARES * noise)) / _ODDS
     # More classes need more evidence: the largest of K normal deviations grows as sqrt(2 ln K).
     more = log(float(max(1, len(classes) - 1)))
-    changes = [_standardised(*one) / math.sqrt(_CHANGED_MEAN**2 + 2.0 * more) for one in means]
+    bound = math.sqrt(_CHANGED_MEAN * _CHANGED_MEAN + 2.0 * more)
+    changes = [_standardised(*one) / bound for one in means]
     changes.append(_standardised(whole.squared_excess, whole.squared_variance) / _CHANGED_SQUARES)
     changes.append(max(0.0, square) / (chance * _CHANGED_RANGES) if chance else 0.0)
     found = [(of.evidence(tolerance, error), k) for k, of in enumerate(ranges) if of.weight]
@@ -308,7 +309,8 @@ def _squared_error(ranges: Sequence[RangeSums], weight: float) -> tuple[float, f
     for of in ranges:
         if not of.weight:
             continue
-        excess, part = (of.happened - of.announced) ** 2 - of.variance, of.variance / of.weight
+        miss, part = of.happened - of.announced, of.variance / of.weight
+        excess = miss * miss - of.variance
         square += excess / of.weight
         chance += 2.0 * part * part
         noise += 2.0 * part * part + 4.0 * max(excess, 0.0) / of.weight * part
@@ -317,7 +319,10 @@ def _squared_error(ranges: Sequence[RangeSums], weight: float) -> tuple[float, f
 
 def _gain(whole: SpanSums) -> tuple[float | None, float | None]:
     """Return the mean gain and its standard error; None with too few labels."""
-    if whole.gain_square == 0.0 or whole.gain_weight**2 / whole.gain_square < MIN_LABELS / 2.0:
+    if (
+        whole.gain_square == 0.0
+        or 2.0 * whole.gain_weight * whole.gain_weight < MIN_LABELS * whole.gain_square
+    ):
         return None, None
     mean = whole.gain / whole.gain_weight
     square = whole.gain_squared - 2.0 * mean * whole.gain_cross + mean * mean * whole.gain_square

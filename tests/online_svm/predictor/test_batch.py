@@ -11,7 +11,7 @@ COUNT = 400
 
 
 def made(**changes):
-    small = {"classes": ["a", "b"], "committee": "single", "window": 60, "refit_every": 20}
+    small = {"classes": ["a", "b"], "committee": "single", "window": 120, "refit_every": 20}
     every = {"metrics_every": 10, "tolerance": 0.001, "alarm_level": 0.5}
     return OnlinePredictor(PredictorConfig.model_validate(small | every | changes))
 
@@ -20,7 +20,7 @@ def rows():
     """Return rows, and labels that turn over again and again: alarms are sure to come."""
     X = np.random.default_rng(3).normal(size=(COUNT, 2))
     codes = (X[:, 0] > 0).astype(int)
-    codes ^= np.arange(COUNT) // 45 % 2
+    codes ^= np.arange(COUNT) // 100 % 2
     return X, ["ab"[code] for code in codes]
 
 

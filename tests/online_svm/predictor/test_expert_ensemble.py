@@ -349,7 +349,7 @@ def drift():
 def test_after_an_alarm_batches_of_any_size_give_the_same_bytes(drift, policy):
     X, y = drift
     config = ProtocolConfig(
-        classes=("a", "b"), window=300, refit_every=150, maps=(), on_drift=policy
+        classes=("a", "b"), window=300, refit_every=150, maps=(), on_drift=policy, alarm_level=0.1
     )
     expected = flat(OnlinePredictor(config).step_many(X, y))
     acted = [one for one in alarms(expected) if one.action == policy]

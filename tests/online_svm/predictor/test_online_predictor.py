@@ -126,8 +126,12 @@ def test_an_unlabelled_example_is_answered_and_not_learned():
     before, arrays = unpack(predictor.snapshot())
     assert predictor.step(Example([0.0, 1.0, 2.0])).status == "ok"
     after, following = unpack(predictor.snapshot())
-    # Only that it came is noted, for the guarantee.
+    # Only that it came is noted, for the guarantee and for the shares of answers with a label.
     assert (before.pop("unlabelled"), after.pop("unlabelled")) == (None, 60)
+    counted = [header["agreement"].pop("answers") for header in (before, after)]
+    assert counted[1] == counted[0] + 1
+    asked = [of.pop("agreement.asked") for of in (arrays, following)]
+    assert asked[1].sum() == asked[0].sum() + 1
     assert pack(after, following) == pack(before, arrays)
 
 
