@@ -10,6 +10,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.memory import rows as memory_rows
 from online_svm.memory.edges import Edges
 from online_svm.predictor import memory_experts, memory_fits
+from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.refit.memory_trees import KINDS, LONG, MID, FitTask, fit
@@ -273,6 +274,19 @@ def test_an_erased_person_is_in_no_row_and_no_tree(without):
     found = [one.step_many(more[0], [str(k) for k in more[1]])[0].point for one in (erased, copy)]
     np.testing.assert_array_equal(*found)
     assert copy.snapshot() == erased.snapshot()
+
+
+def test_a_published_state_answers_with_the_trees():
+    predictor = OnlinePredictor(config_of())
+    play(predictor, examples_of("plain")[:400])
+    X = two_classes(20, seed=2)[0]
+    state = FrozenPredictor.restore(predictor.frozen().snapshot(), predictor.config)
+    weights = state.expert_weights
+    assert weights["long"] > 0.0
+    assert sum(weights.values()) == pytest.approx(1.0)
+    found = state.answer(X).point
+    expected = [predictor.step(Example(x)).probabilities for x in X]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_snapshot_without_its_chunks_is_refused():
