@@ -342,7 +342,7 @@ def assert_equal_states(one, other):
 
 @pytest.fixture(scope="module")
 def drift():
-    return inverted(640, 400, 640)
+    return inverted(800, 400, 800)
 
 
 @pytest.mark.parametrize("policy", ["refit", "reset"])

@@ -132,6 +132,10 @@ def test_an_unlabelled_example_is_answered_and_not_learned():
     assert counted[1] == counted[0] + 1
     asked = [of.pop("agreement.asked") for of in (arrays, following)]
     assert asked[1].sum() == asked[0].sum() + 1
+    watched = [name for name in arrays if name.startswith("monitors.tests.features.")]
+    assert following["monitors.tests.features.rows"] == arrays["monitors.tests.features.rows"] + 1
+    for name in watched:
+        del arrays[name], following[name]
     assert pack(after, following) == pack(before, arrays)
 
 
