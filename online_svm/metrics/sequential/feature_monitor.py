@@ -89,8 +89,22 @@ class FeatureMonitor(StoredArrays):
 
         `X` has shape (m, n_features); `n`, shape (m,), are the examples learned before each row.
         """
-        X = np.ascontiguousarray(X[:, :MAX_FEATURES])
-        self._grow(X.shape[1] - len(self._first))
+        found: list[tuple[int, tuple[FeatureNotice, ...]]] = []
+        X = X[:, :MAX_FEATURES]
+        # A batch has columns for features that only its later rows have: each begins with its
+        # first value, however rows are cut into batches.
+        places = np.where(np.isfinite(X), np.arange(1, X.shape[1] + 1), 0)
+        widths = np.maximum.accumulate(places.max(axis=1, initial=len(self._first)))
+        for begin in np.flatnonzero(np.diff(widths, prepend=-1)).tolist():
+            stop = begin + int(np.searchsorted(widths[begin:], widths[begin], side="right"))
+            self._grow(int(widths[begin]) - len(self._first))
+            rows = np.ascontiguousarray(X[begin:stop, : widths[begin]])
+            changed = self._watch(rows, np.ascontiguousarray(n[begin:stop]))
+            found += [(begin + row, notices) for row, notices in changed]
+        return found
+
+    def _watch(self, X: Floats, n: Ints) -> list[tuple[int, tuple[FeatureNotice, ...]]]:
+        """Add rows of as many features as are known; see `update`."""
         held = Features(
             self._rows, self._first, self._edges, self._trees, self._counts, self._sums,
             self._closing, self._means,

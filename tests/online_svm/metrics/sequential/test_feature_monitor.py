@@ -155,3 +155,16 @@ def test_a_state_that_does_not_fit_is_refused(name):
         FeatureMonitor(TIGHT).restore(state | {name: state[name][1:]})
     with pytest.raises(InvalidSnapshot, match="counts"):
         FeatureMonitor(TIGHT).restore(state | {"counts": np.full_like(state["counts"], 3)})
+
+
+def test_a_feature_of_later_rows_begins_with_its_first_value_in_any_batch():
+    rng = np.random.default_rng(3)
+    X, n = rng.normal(size=(600, 3)), np.arange(600)
+    X[:250, 2] = np.nan
+    whole, parts = FeatureMonitor(1e6), FeatureMonitor(1e6)
+    whole.update(X, n)
+    for begin, width in ((0, 2), (200, 2), (240, 3), (260, 3)):
+        stop = {0: 200, 200: 240, 240: 260, 260: 600}[begin]
+        parts.update(X[begin:stop, :width], n[begin:stop])
+    for name, values in whole.state().items():
+        np.testing.assert_array_equal(parts.state()[name], values)
