@@ -20,7 +20,7 @@ from workers.broker.store import Store
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BEFORE, AFTER = 600, 1200
-WORKER = ["--classes", "a,b", "--window", "300", "--refit-every", "100", "--committee", "single"]
+WORKER = ["--classes", "a,b", "--window", "600", "--refit-every", "200", "--committee", "single"]
 
 
 def run(*command, cwd=None):
@@ -125,13 +125,12 @@ def _start(opened, folder, name, *command):
 
 
 def push(store, begin, end, is_drifted):
-    """Push examples of two classes; after the drift, half of the labels are wrong."""
+    """Push examples of two classes; after the drift, the labels are turned round."""
     generator = np.random.default_rng(begin)
     for _ in range(begin, end):
         x = generator.normal(size=2).round(6)
         is_b = x[0] + 0.3 * generator.normal() > 0
-        if is_drifted:
-            is_b = generator.random() < 0.5
+        is_b ^= is_drifted
         text = json.dumps(x.tolist())
         store.call("XADD", store.keys.input, "*", "x", text, "y", "b" if is_b else "a")
 
