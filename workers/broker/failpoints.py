@@ -15,12 +15,12 @@ EXIT_CODE = 86  # exit code of a process that died at its failpoint, and of no o
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
-    "set", "eval", "fence", "check-input", "put", "commit", "lease-renew", "lease-replace",
+    "set", "eval", "fence", "check-input", "put", "put-chunk", "commit", "lease-renew", "lease-replace",
     "lease-release",
 )  # fmt: skip
 """A worker's calls to Redis: commands, then scripts."""
 
-SENT_AHEAD = ("xread", "put", "commit", "xadd", "set", "eval")
+SENT_AHEAD = ("xread", "put", "put-chunk", "commit", "xadd", "set", "eval")
 """Calls whose reply is read later, or never."""
 
 NAMES = (

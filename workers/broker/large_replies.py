@@ -206,6 +206,7 @@ class StoredSnapshot(NamedTuple):
     pointer: Pointer
     config_hash: str
     data: memoryview
+    chunks: tuple[bytes, ...]  # of the memory
 
 
 class SnapshotReader:
@@ -232,10 +233,14 @@ class SnapshotReader:
             if stored is None or None in stored:
                 return None
             pointer = Pointer.parse(stored[0])
-            if pointer.parts > 1 or pointer.chunks:
+            if pointer.parts > 1:
                 return None
-            data = _string(connection, pointer.keys(keys)[0])
-            return StoredSnapshot(pointer, stored[1].decode(), data)
+            left, found = MAX_SNAPSHOT_BYTES, list[memoryview]()
+            for key in pointer.keys(keys):
+                found.append(_string(connection, key, left))
+                left -= len(found[-1])
+            chunks = tuple(map(bytes, found[1:]))
+            return StoredSnapshot(pointer, stored[1].decode(), found[0], chunks)
         except (redis.ConnectionError, redis.TimeoutError, OSError):
             self._failed_at[url] = time.monotonic()
         except (redis.RedisError, ValueError, WorkerError):
@@ -269,8 +274,11 @@ class SnapshotReader:
         return connection
 
 
-def _string(connection: Any, key: str) -> memoryview:
-    """Return a string of Redis, received in place; redis-py would copy it holding the GIL."""
+def _string(connection: Any, key: str, most: int) -> memoryview:
+    """Return a string of Redis, received in place; redis-py would copy it holding the GIL.
+
+    Raises ValueError if it has more than `most` bytes, or there is none.
+    """
     connection.send_command("GET", key)
     sock: socket.socket = connection._sock
     header = bytearray()
@@ -283,7 +291,7 @@ def _string(connection: Any, key: str) -> memoryview:
     if not line.startswith(b"$") or line == b"$-1":
         raise ValueError("no string")
     size = int(line[1:])
-    if size > MAX_SNAPSHOT_BYTES:
+    if size > most:
         raise ValueError("too large")
     held = memoryview(bytearray(size + len(_LINE_END)))
     held[: len(rest)] = rest

@@ -224,18 +224,20 @@ class Store(FeedReader):
         """
         text = pointer.encode()
         keys = self.keys.snapshot_parts(pointer.n, pointer.sha256, pointer.parts)
-        calls: list[tuple[Script, list[str], list[Argument]]] = [
-            (_PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part])
+        of_body = [
+            self._connection.send_script(
+                _PUT, [self.keys.state, key], [text, _UNREFERENCED_SECONDS, part], is_large=True
+            )
             for key, part in zip(keys, _parts(data, len(keys)), strict=True)
         ]
-        calls += [
-            (_PUT_CHUNK, [key], [_UNREFERENCED_SECONDS, part])
+        of_memory = [
+            self._connection.send_script(
+                _PUT_CHUNK, [key], [_UNREFERENCED_SECONDS, part], is_large=True
+            )
             for key, part in zip(self.keys.memory_chunks(chunks), chunks.values(), strict=True)
         ]
-        return [
-            SentPart(script, self._connection.send_script(script, names, arguments, is_large=True))
-            for script, names, arguments in calls
-        ]
+        sent = [SentPart(_PUT, reply) for reply in of_body]
+        return sent + [SentPart(_PUT_CHUNK, reply) for reply in of_memory]
 
     def finish_snapshot(self, sent: Sequence[SentPart]) -> None:
         """Wait until a snapshot is written. Raises as `Connection.call`."""

@@ -63,9 +63,9 @@ class SnapshotFetcher:
     def _fetched(self, feed: str) -> Fetched:
         found = self._reader.newest(FeedKeys(feed))
         if found is not None:
-            pointer, config_hash, data = found
+            pointer, config_hash, data, chunks = found
             with suppress(ValueError, WorkerError):  # the feed meets and reports the same error
-                decoded = snapshots.decode(data, pointer, feed, config_hash)
+                decoded = snapshots.decode(data, pointer, feed, config_hash, chunks)
                 return {(pointer, config_hash): decoded}
         return {}
 
