@@ -15,8 +15,8 @@ EXIT_CODE = 86  # exit code of a process that died at its failpoint, and of no o
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
-    "set", "eval", "fence", "check-input", "put", "put-chunk", "commit", "lease-renew", "lease-replace",
-    "lease-release",
+    "set", "eval", "fence", "check-input", "put", "put-chunk", "commit", "lease-renew",
+    "lease-replace", "lease-release",
 )  # fmt: skip
 """A worker's calls to Redis: commands, then scripts."""
 
