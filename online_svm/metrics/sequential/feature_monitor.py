@@ -98,7 +98,7 @@ class FeatureMonitor(StoredArrays):
         for begin in np.flatnonzero(np.diff(widths, prepend=-1)).tolist():
             stop = begin + int(np.searchsorted(widths[begin:], widths[begin], side="right"))
             self._grow(int(widths[begin]) - len(self._first))
-            rows = np.ascontiguousarray(X[begin:stop, : widths[begin]])
+            rows = np.ascontiguousarray(X[begin:stop, : widths[begin]], dtype=np.float64)
             changed = self._watch(rows, np.ascontiguousarray(n[begin:stop]))
             found += [(begin + row, notices) for row, notices in changed]
         return found
