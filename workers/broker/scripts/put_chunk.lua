@@ -1,4 +1,4 @@
--- Write a chunk of the memory; a commit may then point to it.
+-- Write a chunk of the memory, unless it is there; a commit may then point to it.
 --
 -- KEYS  1 chunk  string; its name has the hash of its bytes
 --
@@ -8,7 +8,4 @@
 -- A chunk that a snapshot points to does not expire, and stays so: the caller may be a writer that
 -- was replaced long ago.
 
-local left = redis.call('TTL', KEYS[1])
-if left == -2 then return redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[1]) end
-if left >= 0 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end
-return 'OK'
+return redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[1], 'NX') or 'OK'
