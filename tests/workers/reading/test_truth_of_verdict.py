@@ -102,6 +102,6 @@ def test_the_sentence_is_right_of_97_in_100_feeds(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [150, 1_000, 5_000])
 def test_no_length_of_a_good_feed_makes_the_sentence_false(labels):
-    found = [sentence_on(right(np.random.default_rng([i, labels]), labels)) for i in range(300)]
+    found = [sentence_on(right(np.random.default_rng([i, labels]), labels)) for i in range(100)]
     false = [one for one in found if not one.startswith(("Holds", "Too early"))]
-    assert len(false) <= 3, false
+    assert len(false) <= 1, false
