@@ -42,7 +42,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ReportedAgreement:
     """What a report says of announced probabilities and labels."""
 
     last: Span
@@ -53,7 +53,7 @@ class Agreement:
     new: str  # a class that was never announced, or ""
 
     @classmethod
-    def of(cls, report: Mapping[str, Any], settings: Mapping[str, Any]) -> "Agreement":
+    def of(cls, report: Mapping[str, Any], settings: Mapping[str, Any]) -> "ReportedAgreement":
         """Return the agreement of a report; `settings` are those of the predictor."""
         found = as_object(report.get("agreement"))
         last, since = as_object(found.get("last")), as_object(found.get("since"))

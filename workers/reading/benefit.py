@@ -24,7 +24,7 @@ MIN_SCORED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class CostSaving:
     """The mean cost of the decisions, and of the best constant decision."""
 
     rule: str  # the action that is always chosen
@@ -75,7 +75,7 @@ def _hits(figures: Mapping[str, Any]) -> int:
     return 0 if math.isnan(share_right) else round(share_right * _count(figures.get("predicted")))
 
 
-def saving(report: Mapping[str, Any], settings: Mapping[str, Any]) -> Saving | None:
+def saving(report: Mapping[str, Any], settings: Mapping[str, Any]) -> CostSaving | None:
     """Return the saving of decisions by costs; None without costs, or if the report does not tell.
 
     `settings`: those of the predictor.
@@ -95,7 +95,7 @@ def saving(report: Mapping[str, Any], settings: Mapping[str, Any]) -> Saving | N
         return None
     gain = always[rule] - own
     error = math.sqrt(max(0.0, square - gain * gain) / n)
-    return Saving(rule[:60], own, always[rule], error)
+    return CostSaving(rule[:60], own, always[rule], error)
 
 
 def _mean_square(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from online_svm.stream.notice import Notice
-from workers.reading.agreement import Agreement, silent, unlabelled_part
+from workers.reading.agreement import ReportedAgreement, silent, unlabelled_part
 from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, accuracies, saving
 from workers.reading.incidents import Incident
@@ -98,7 +98,7 @@ def trust(status: FeedStatus) -> Verdict:
         return of_incident(status.incident)
     answer, report = status.answer, status.report or {}
     guarantee, reason = answer.get("guarantee"), _text(answer.get("reason"))
-    agreed = Agreement.of(report, _predictor(status.settings))
+    agreed = ReportedAgreement.of(report, _predictor(status.settings))
     if answer.get("status") == "warming":
         return Verdict("wait", "Warming up", "The first model needs examples of two classes.")
     if answer.get("status") == "rejected" and not agreed.since.labels:
@@ -131,7 +131,7 @@ def trust(status: FeedStatus) -> Verdict:
     return _of_benefit(agreed, report, _predictor(status.settings), why)
 
 
-def _changed(agreed: Agreement) -> Verdict:
+def _changed(agreed: ReportedAgreement) -> Verdict:
     """Return the verdict where the last labels differ from all since the start."""
     accuracy, announced = (share(agreed.last[name]) for name in ("accuracy", "announced"))
     sentence = f"The last {agreed.last.labels:,} differ: {accuracy} right, {announced} announced"
@@ -140,7 +140,7 @@ def _changed(agreed: Agreement) -> Verdict:
 
 
 def _of_benefit(
-    agreed: Agreement, report: Mapping[str, Any], settings: Mapping[str, Any], why: str
+    agreed: ReportedAgreement, report: Mapping[str, Any], settings: Mapping[str, Any], why: str
 ) -> Verdict:
     """Return the verdict on probabilities that hold: whether they help."""
     saved = saving(report, settings)
@@ -159,7 +159,7 @@ def _of_benefit(
     return Verdict("well", f"{holds}; {helps}{beside}", why)
 
 
-def _compared(agreed: Agreement) -> str:
+def _compared(agreed: ReportedAgreement) -> str:
     accuracy, announced = (share(agreed.since[name]) for name in ("accuracy", "announced"))
     return f"{accuracy} right where {announced} was announced, {agreed.since.words}"
 
