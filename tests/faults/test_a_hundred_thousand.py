@@ -25,7 +25,7 @@ from workers.session.answer import process
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 COUNT = 100_000
 BATCH = 1000
-# A long memory that is full within the first fifth: its own bound is far above the growth looked for.
+# The long memory is full within the first fifth: its bound is far above the growth looked for.
 CONFIG = PredictorConfig(window=100, refit_every=50, metrics_every=100, gamma=0.5, memory=500)
 MIB = 1 << 20
 
