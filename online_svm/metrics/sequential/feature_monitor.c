@@ -89,7 +89,7 @@ static bool bet(const Features *held, int64_t q, double u, double start, double 
 
 /* Begin quantity q anew: what comes is usual. */
 static void forget(const Features *held, int64_t q) {
-    memset(held->trees + (int64_t)2 * CELLS * q, 0, 2 * CELLS * sizeof *held->trees);
+    memset(held->trees + (int64_t)2 * CELLS * q, 0, sizeof *held->trees * 2 * CELLS);
     memset(held->sums + BETS * q, 0, BETS * sizeof *held->sums);
     held->counts[COUNTS * q + ROWS] = 0;
     held->counts[COUNTS * q + OPEN] = -1;
@@ -147,7 +147,7 @@ static void call_watch(const Slot *a, Slot *r) {
     const int64_t *n = a[1].int_vector.at;
     int64_t i = a[2].integer, *rows = a[5].int_vector.at;
     uint64_t seed = (uint64_t)a[3].integer;
-    double limit = a[4].real, start = 1.0 / (double)(BETS * QUANTITIES * greater_int(X.columns, 1));
+    double limit = a[4].real, start = 1.0 / (double)(greater_int(X.columns, 1) * BETS * QUANTITIES);
     Features held = {a[6].matrix.at,  a[7].matrix.at,  a[8].int_matrix.at, a[9].int_matrix.at,
                      a[10].matrix.at, a[11].vector.at, a[12].vector.at};
     bool has_changed = false;

@@ -73,7 +73,7 @@ static void fill_ratios(double p, bool happened, double tolerance, double doubt,
     low = lesser(greater(low, LEAST_EDGE), 1.0 - LEAST_EDGE);
     /* 2. Shifts: odds a o above the upper edge, o / a below the lower one. */
     double up = high / (1.0 - high), down = low / (1.0 - low);
-    for (int k = 0; k < PART_BETS / 2; k++) {
+    for (int64_t k = 0; k < PART_BETS / 2; k++) {
         double a = SHIFTS[k];
         factors->at[2 * k] = (happened ? a : 1.0) * (1.0 + up) / (1.0 + a * up);
         factors->at[2 * k + 1] = (happened ? 1.0 : a) * (1.0 + down) / (a + down);
@@ -91,7 +91,7 @@ static void fill_ratios(double p, bool happened, double tolerance, double doubt,
 
 /* Fill the bets that a value in [-1, 1] with mean 0 is positive, and that it is negative. */
 static void fill_bets_on_mean(double value, Factors *factors) {
-    for (int k = 0; k < PART_BETS / 2; k++) {
+    for (int64_t k = 0; k < PART_BETS / 2; k++) {
         factors->at[2 * k] = 1.0 + SIZES[k] * value;
         factors->at[2 * k + 1] = 1.0 - SIZES[k] * value;
     }
