@@ -5,8 +5,7 @@ the holder of a lease or a server error may contain terminal escape sequences, l
 forge a line, or marks that reverse the text after them.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import math
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
@@ -71,35 +70,6 @@ def printable_json(text: bytes | str) -> str:
     return "".join(c if c.isprintable() else _escaped_in_json(c) for c in text)
 
 
-def promise_text(promise: Mapping[str, Any]) -> str:
-    """Return what holds of a promised error rate, or what it still needs, in one line.
-
-    `promise`: part of a report; see `PromiseReport`.
-
-    Examples
-    --------
-    >>> promise_text({"holds": False, "withdrawn": None, "labels": 40, "labels_needed": 310})
-    'all go to review: about 310 more labels are needed, 40 count so far'
-    >>> found = {"holds": True, "thresholds": {"no": 0.9}, "bounds": {"error": 0.0287}}
-    >>> promise_text(found | {"decided_share": 0.41})
-    'error at most 2.87 %; decided: no from 0.9, 41 % of recent examples'
-    """
-    if promise.get("withdrawn") is not None:
-        return f"withdrawn, all go to review: {promise['withdrawn']}"
-    if not promise.get("holds"):
-        needed, labels = promise.get("labels_needed"), promise.get("labels", 0)
-        if needed is None:
-            return f"all go to review: too many errors at every threshold of {labels:,} labels"
-        return f"all go to review: about {needed:,} more labels are needed, {labels:,} count so far"
-    bounds = [
-        f"{kind.replace('_', ' ')} at most {100 * bound:.3g} %"
-        for kind, bound in promise.get("bounds", {}).items()
-    ]
-    by_class = [f"{label} from {least:g}" for label, least in promise.get("thresholds", {}).items()]
-    share = f"{100 * promise.get('decided_share', 0):.0f} % of recent examples"
-    return f"{', '.join(bounds)}; decided: {', '.join(by_class)}, {share}"
-
-
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
@@ -109,6 +79,18 @@ def _escaped_in_json(character: str) -> str:
         return " "  # in JSON these occur only between tokens, as white space
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def four_digits(value: float) -> str:
+    """Return a number with four digits, without a leading zero.
+
+    Examples
+    --------
+    >>> four_digits(0.25), four_digits(1.79812), four_digits(0.0), four_digits(math.nan)
+    ('.25', '1.798', '0', 'unknown')
+    """
+    text = "unknown" if math.isnan(value) else f"{value:.4g}"
+    return text.removeprefix("0") if text.startswith("0.") else text
 
 
 def share(value: float) -> str:

@@ -42,7 +42,13 @@ def interval(intervals: BinomialIntervals, hits: int, total: int) -> tuple[float
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its interval of confidence `LEVEL`; all are NaN if the figure is undefined."""
+    """A figure with its interval of confidence `LEVEL`; NaN is an unknown figure or interval.
+
+    Examples
+    --------
+    >>> print(proportion(80, 100))
+    .800 (.708 to .873)
+    """
 
     value: float
     lower: float
@@ -51,7 +57,10 @@ class Estimate:
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "unknown"
-        return f"{self.value:.3f} [{self.lower:.3f}, {self.upper:.3f}]"
+        value, *bounds = (
+            f"{figure:.3f}".removeprefix("0") for figure in (self.value, self.lower, self.upper)
+        )
+        return value if math.isnan(self.lower) else f"{value} ({bounds[0]} to {bounds[1]})"
 
 
 UNDEFINED = Estimate(math.nan, math.nan, math.nan)

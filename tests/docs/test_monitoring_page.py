@@ -10,8 +10,10 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.reliability import corp_decomposition
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.validity_report import ValidityReport
-from workers.cli.validity_text import validity_lines
+from workers.cli.status import fact_lines
 from workers.message.encode import encode_report
+from workers.reading.facts import facts
+from workers.reading.status import FeedStatus
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "monitoring.md").read_text("utf-8")
@@ -32,7 +34,8 @@ def report_after(count, **settings):
 def test_the_example_is_what_status_says_of_labels_5000_to_5249_inverted():
     report = report_after(5250)
     message = orjson.loads(encode_report(report, report.n))
-    told = [f"  {name:<9}  {text}" for name, text in validity_lines(message)]
+    lines = fact_lines(facts(FeedStatus(feed="f", report=message)))
+    told = [f"  {name:<9}  {text}" for name, text in lines]
     assert "\n".join(told) in PAGE
 
 

@@ -22,8 +22,8 @@ from workers.cli.common import (
     show_json,
 )
 from workers.cli.source_options import SourceOptions
-from workers.cli.validity_text import cost_text
 from workers.errors import BadConfiguration, EmbeddedNotRunning, writing
+from workers.reading.facts import cost_text
 from workers.text import counted
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from workers.cli.common import (
     opt,
     reading,
     replacing,
+    show,
     show_json,
 )
 from workers.cli.progress import doing
@@ -74,7 +75,7 @@ def report(
 ) -> None:
     """Write what a feed keeps of a span of time as one HTML file that needs no network.
 
-    A summary in sentences comes first, then the plots of the page. --json prints the summary too.
+    The verdict and the facts come first, which are printed too, then the plots of the page.
 
     --against OTHER tells the difference of Brier score and log loss with an interval, and whether
     one of the feeds is better. Both hold at all times together: look as often as you like.
@@ -96,15 +97,17 @@ def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> 
         return
     with doing("drawing the report"):
         with importing():
-            from workers.dashboard.html_report import html_report, sentences
+            from workers.dashboard.html_report import html_report
         text = html_report(past)
     with writing(file.out), replacing(file.out, file.overwrite) as target:
         target.write(text)
     if as_json:
-        show_json({"feed": feed, "file": str(file.out), "summary": sentences(past)})
+        found = {"verdict": past.trust(), "facts": past.facts()}
+        show_json({"feed": feed, "file": str(file.out)} | found)
         return
-    for sentence in sentences(past):
-        print(sentence)
+    show(f"{past.trust().sentence}. {past.trust().advice}".strip())
+    for fact in past.facts():
+        show(f"{fact.name:<9}  {fact.sentence}")
     note(f"the report is in {file.out}")
 
 

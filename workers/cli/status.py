@@ -9,7 +9,6 @@ from typer import Argument
 
 from workers.cli.common import Json, RedisOptions, note, opt
 from workers.cli.fleet import AUTO, Address, print_fleet
-from workers.cli.validity_text import pending_lines, validity_lines
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from online_svm.stream.alarm import Alarm
-    from workers.reading.notices import AnyNotice
+    from workers.reading.facts import Fact
     from workers.reading.status import FeedStatus
     from workers.reading.usage import ConsumerGroup, MemoryUse, PublishedStatus
 
 
-_MAX_ALARMS = 3  # open alarms, and open notices, that are shown
+_MAX_ALARMS = 3  # open alarms that are shown
 _MIN_SHOWN_BYTES = 1_000_000  # size of the waiting entries from which it is shown
 _WIDTH = 400  # columns if the output is not a terminal: more than the longest names need
 
@@ -123,6 +122,7 @@ def _check(names: list[str], statuses: "list[FeedStatus]") -> None:
 
 def describe(found: "FeedStatus") -> str:
     """Return a status as lines of text."""
+    from workers.reading.facts import facts
     from workers.reading.verdict import verdict
 
     or_more = " or more" if found.waiting_is_at_least else ""
@@ -146,26 +146,21 @@ def describe(found: "FeedStatus") -> str:
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
     kinds = [("kind", kind.get("words", "")) for kind in found.kinds]
-    alarms = [*_incident_lines(found), *_alarm_lines(found.open_alarms)]
-    lines = [*alarms, *_notice_lines(found.notices), *kinds, *lines]
-    if found.report is not None:
-        selective = [("selective", found.selective_labels)] if found.selective_labels else []
-        lines = [*selective, *validity_lines(_with_pending(found)), *lines]
-    elif found.pending is not None:
-        lines = [*pending_lines(found.pending), *lines]
+    lines = [*_alarm_lines(found.open_alarms), *kinds, *lines]
     judged = verdict(found)
-    lines = [("verdict", f"{judged.sentence}."), ("", judged.advice), *lines]
+    told = [("verdict", f"{judged.sentence}."), ("", judged.advice), *fact_lines(facts(found))]
+    lines = [*told, *lines]
     shown = [f"  {name:<9}  {text}" for name, text in lines if name or text]
     return "\n".join(map(printable, [f"feed {found.feed}", *shown]))
 
 
-def _with_pending(found: "FeedStatus") -> dict[str, Any]:
-    """Return the newest report with the present counts of pending labels in place of its own."""
-    report = dict(found.report or {})
-    labels = report.get("labels")
-    if labels is None or found.pending is None:
-        return report
-    return report | {"labels": labels | {"counts": labels["counts"] | found.pending}}
+def fact_lines(found: "Sequence[Fact]") -> list[tuple[str, str]]:
+    """Return facts as lines, each after its name; of facts of one name the first alone has it."""
+    lines, before = [], ""
+    for fact in found:
+        lines.append(("" if fact.name == before else fact.name, fact.sentence))
+        before = fact.name
+    return lines
 
 
 def _print_table(found: "list[FeedStatus]") -> None:
@@ -214,14 +209,6 @@ def _memory(memory: "Mapping[str, Any]") -> list[tuple[str, str]]:
     return [("memory", f"{rows:,} of {bound:,} examples, {magnitude(size)}; {trees}")]
 
 
-def _incident_lines(found: "FeedStatus") -> list[tuple[str, str]]:
-    incident = found.incident
-    if incident is None:
-        return []
-    alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
-    return [("incident", f"since n = {incident.since:,}, {alarms}, of {kinds}")]
-
-
 def _kept(found: "FeedStatus") -> str:
     alarms = f", {counted(found.alarms, 'entry', 'entries')} with alarms" if found.alarms else ""
     return f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected{alarms}"
@@ -235,13 +222,6 @@ def _alarm_lines(alarms: "Sequence[Alarm]") -> list[tuple[str, str]]:
     shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_MAX_ALARMS]]
     more = len(alarms) - len(shown)
     return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
-
-
-def _notice_lines(notices: "Sequence[AnyNotice]") -> list[tuple[str, str]]:
-    """Return lines for the oldest open notices."""
-    shown = [("notice", notice.words) for notice in notices[:_MAX_ALARMS]]
-    more = len(notices) - len(shown)
-    return [*shown, ("", f"and {counted(more, 'open notice')} more")] if more else shown
 
 
 def _of_bytes(size: int) -> str:

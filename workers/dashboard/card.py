@@ -20,6 +20,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from typing_extensions import override
 
+from workers.dashboard.section import Section
 from workers.dashboard.shown_feed import Axis, Excerpt
 from workers.dashboard.text import BAND, HELP, NOTED, safe
 
@@ -87,18 +88,25 @@ class Card(ABC):
 
 
 class TextCard(Card):
-    """A card of text and tables; its `fill` ends with `show`."""
+    """A card of sentences and tables, which page, report and model card show alike."""
+
+    @staticmethod
+    @abstractmethod
+    def sections(excerpt: Excerpt) -> Sequence[Section] | str:
+        """Return what the card shows, or the reason if there is nothing to show."""
 
     @override
     def body(self) -> Sequence[UIElement]:
         self._text = markup()
         return [self._text]
 
-    def show(self, text: str) -> str:
-        """Show HTML; return "", for `fill`."""
+    @override
+    def fill(self, excerpt: Excerpt) -> str:
+        found = self.sections(excerpt)
+        text = "" if isinstance(found, str) else "".join(each.html() for each in found)
         if self._text.text != text:
             self._text.text = text
-        return ""
+        return found if isinstance(found, str) else ""
 
 
 def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: object) -> figure:

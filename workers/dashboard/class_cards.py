@@ -1,5 +1,7 @@
 """Cards about the classes of interest and about decisions."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import astuple
 
 from typing_extensions import override
@@ -8,10 +10,13 @@ from workers.dashboard.answer_cards import ReliabilityCard
 from workers.dashboard.card import TextCard
 from workers.dashboard.class_figures import MIN_LABELLED, ClassDetection, detections
 from workers.dashboard.curve_cards import CostCard
-from workers.dashboard.reports import Report, as_dict
+from workers.dashboard.reports import as_dict
+from workers.dashboard.section import Section
 from workers.dashboard.shown_feed import Excerpt
-from workers.dashboard.text import safe, table
+from workers.dashboard.text import whole
 from workers.reading.answers import number
+from workers.reading.facts import cost_rules
+from workers.text import four_digits
 
 _FEW_LABELLED = (
     f"Fewer than {MIN_LABELLED} of the answers read here have a label whose input is still kept."
@@ -52,23 +57,19 @@ class DetectionCard(TextCard):
     section = "rare-classes"
     is_wide = True
 
+    @staticmethod
     @override
-    def fill(self, excerpt: Excerpt) -> str:
+    def sections(excerpt: Excerpt) -> Sequence[Section] | str:
         found = detections(excerpt.answers, excerpt.positive)
-        if not found:
-            return _FEW_LABELLED
-        rows = ([safe(cell, 40) for cell in detection_row(each)] for each in found)
-        return self.show(table(DETECTION_COLUMNS, rows))
+        columns = (
+            "<class", "of answers", "recall", "precision", "sent to review", "area under ROC",
+            "area under precision-recall",
+        )  # fmt: skip
+        return [Section((), columns, list(map(_detected, found)))] if found else _FEW_LABELLED
 
 
-DETECTION_COLUMNS = (
-    "<class", "of answers", "recall", "precision", "sent to review", "area under ROC",
-    "area under precision-recall",
-)  # fmt: skip
-
-
-def detection_row(each: ClassDetection) -> list[str]:
-    """Return the cells of a class as text."""
+def _detected(each: ClassDetection) -> list[str]:
+    """Return the cells of a class."""
     found = each.found
     return [
         each.label[:40], f"{found.positives:,} of {found.examples:,}", str(found.recall),
@@ -86,28 +87,16 @@ class ActionsCard(TextCard):
     )
     section = "costs"
 
+    @staticmethod
     @override
-    def fill(self, excerpt: Excerpt) -> str:
-        rows = action_rows(excerpt.last)
-        if not rows:
+    def sections(excerpt: Excerpt) -> Sequence[Section] | str:
+        costs = excerpt.last.part("costs")
+        taken, scored = as_dict(costs.get("taken")), number(costs.get("scored"))
+        if not scored > 0:
             return CostCard.missing
-        return self.show(table(ACTION_COLUMNS, ([safe(c, 40) for c in row] for row in rows)))
-
-
-ACTION_COLUMNS = "<rule", "taken", "cost an example"
-
-
-def action_rows(report: Report) -> list[list[str]]:
-    """Return the decisions, the most probable label and each constant action, as cells of text."""
-    costs = report.part("costs")
-    taken, scored = as_dict(costs.get("taken")), number(costs.get("scored"))
-    if not scored > 0:
-        return []
-    first = [
-        ["the actions taken", f"{scored:,.0f}", f"{number(costs.get('mean')):.4g}"],
-        ["always the most probable label", "", f"{number(costs.get('by_label')):.4g}"],
-    ]
-    return first + [
-        [f"always {str(name)[:40]}", f"{number(taken.get(name)):,.0f}", f"{number(mean):.4g}"]
-        for name, mean in as_dict(costs.get("always")).items()
-    ]
+        counts = {f"always {name}": number(count) for name, count in taken.items()}
+        rows = [
+            [rule, whole(counts.get(rule, math.nan)), four_digits(mean)]
+            for rule, mean in cost_rules(costs)
+        ]
+        return [Section((), ("<rule", "answers with this action", "cost an example"), rows)]

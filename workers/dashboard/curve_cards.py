@@ -24,7 +24,6 @@ from workers.dashboard.reports import FIGURES, Report, as_dict, cumulative, rece
 from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, safe
 from workers.reading.answers import number
-from workers.text import promise_text
 
 NO_REPORTS = (
     "No report yet. A report comes every metrics_every learned examples, once answers carry "
@@ -52,7 +51,7 @@ class AccuracyCard(Card):
         "interval that they announced. While all is well the two lines stay together. Vertical "
         "lines are alarms, and notes."
     )
-    section = "recent-figures"
+    section = "facts"
 
     @override
     def body(self) -> Sequence[UIElement]:
@@ -221,14 +220,7 @@ class CostCard(_LinesCard):
         ),
         "always": ("always one action", {"color": OTHER, "width": 2, "line_dash": "dotted"}),
     }  # fmt: skip
-    missing = "Nothing is decided: the feed has no costs. See the setting costs."
-
-    @override
-    def fill(self, excerpt: Excerpt) -> str:
-        promise = excerpt.last.part("promise")
-        return (
-            f"Promised error rate: {promise_text(promise)}." if promise else super().fill(excerpt)
-        )
+    missing = "The feed has no costs. See the setting costs."
 
     @override
     def values(self, excerpt: Excerpt) -> Floats | None:

@@ -1,7 +1,7 @@
 """Cards of the sequential tests: evidence, deviation from calibration, alarms and events."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bokeh.models import Range1d, Span, UIElement
@@ -9,22 +9,14 @@ from typing_extensions import override
 
 from workers.dashboard.card import Card, TextCard, band, legend, markup, plot, source
 from workers.dashboard.reports import Report, as_dict, as_list
+from workers.dashboard.section import Cell, Section
 from workers.dashboard.shown_feed import Excerpt, thinned
-from workers.dashboard.text import (
-    ACCURACY,
-    ALARM,
-    ANNOUNCED,
-    OTHER,
-    incident_row,
-    safe,
-    scale,
-    table,
-    whole,
-)
+from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, Mark, scale, signed, whole
 from workers.reading.answers import number
 from workers.reading.events import moment
-from workers.reading.incidents import RaisedAlarm
+from workers.reading.incidents import Incident, RaisedAlarm
 from workers.reading.notices import open_notices
+from workers.reading.verdict import incident_sentence
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
@@ -174,13 +166,13 @@ def _deviations(tests: Sequence[Test]) -> str:
     known = [test for test in tests if not math.isnan(test.lower + test.upper + test.estimate)]
     known.sort(key=lambda test: (-max(test.lower, -test.upper), -abs(test.estimate)))
     columns = "<part", "off by", "confidence sequence", "-0.5 to +0.5", "since example"
-    rows = (
-        [safe(f"{test.scope} {test.name}".strip(), 30), f"{test.estimate:+.3f}",
-         f"{test.lower:+.3f} to {test.upper:+.3f}",
-         scale(test.lower, test.estimate, test.upper), whole(test.since)]
+    rows: list[list[Cell]] = [
+        [f"{test.scope} {test.name}".strip()[:30], signed(test.estimate, 3),
+         f"{signed(test.lower, 3)} to {signed(test.upper, 3)}",
+         Mark("", scale(test.lower, test.estimate, test.upper)), whole(test.since)]
         for test in known[:_MAX_PARTS]
-    )  # fmt: skip
-    return table(columns, rows)
+    ]  # fmt: skip
+    return Section((), columns, rows).html()
 
 
 class AlarmsCard(TextCard):
@@ -197,57 +189,66 @@ class AlarmsCard(TextCard):
     section = "monitors"
     is_wide = True
 
+    @staticmethod
     @override
-    def fill(self, excerpt: Excerpt) -> str:
+    def sections(excerpt: Excerpt) -> Sequence[Section] | str:
         if not excerpt.has_alarms:
             return "An exported file holds answers alone: no alarms, and no events."
-        notices = _notices(excerpt)
+        notices = list(_notices(excerpt))
         if not (notices or excerpt.alarms or excerpt.events):
             return "No alarm was raised, and nothing happened to a worker, as far as is kept."
-        return self.show(notices + _incidents(excerpt) + _alarms(excerpt) + _events(excerpt))
+        return [*notices, *_incidents(excerpt), *_alarms(excerpt), *_events(excerpt)]
 
 
-def _notices(excerpt: Excerpt) -> str:
-    found = open_notices(excerpt.reports[-1].message) if len(excerpt.reports) else ()
-    rows = ([whole(notice.since), safe(notice.words, 300)] for notice in found[:_MAX_ROWS])
-    return table(("<since example", "<what is off"), rows) if found else ""
+def _notices(excerpt: Excerpt) -> Iterator[Section]:
+    if found := open_notices(excerpt.last.message):
+        rows = [(whole(each.since), each.words) for each in found[:_MAX_ROWS]]
+        yield Section((), ("<notice since", "<<what is off"), rows)
 
 
-def _incidents(excerpt: Excerpt) -> str:
-    if not excerpt.incidents:
-        return ""
-    columns = "<since example", "<until", "alarms", "<kinds", "<what it says"
-    return table(columns, map(incident_row, reversed(excerpt.incidents[-_MAX_ROWS:])))
+def _incidents(excerpt: Excerpt) -> Iterator[Section]:
+    if excerpt.incidents:
+        columns = "<incident since", "<until", "alarms", "<kinds", "<<what it says"
+        shown = reversed(excerpt.incidents[-_MAX_ROWS:])
+        yield Section((), columns, list(map(_incident, shown)))
 
 
-def _alarms(excerpt: Excerpt) -> str:
+def _incident(incident: Incident) -> list[Cell]:
+    until = "open" if incident.until is None else f"{incident.until:,}"
+    kind = "bad" if incident.until is None else "soft"
+    return [
+        whole(incident.since),
+        Mark(until, f'<span class="{kind}">{until}</span>'),
+        whole(len(incident.parts)),
+        ", ".join(sorted(incident.kinds)),
+        incident_sentence(incident),
+    ]
+
+
+def _alarms(excerpt: Excerpt) -> Iterator[Section]:
     alarms = excerpt.alarms
     if not alarms:
-        return '<p class="good">No alarm was raised, as far as is kept.</p>'
-    columns = "<entry of", "<committed", "example", "<what", "<found", "<done"
-    shown = (
-        _alarm(raised, excerpt.committed.get(raised.entry))
-        for raised in reversed(alarms[-_MAX_ROWS:])
-    )
+        yield Section(["No alarm was raised, as far as is kept."])
+        return
     more = len(alarms) - _MAX_ROWS
-    rest = f'<p class="soft">{more:,} older alarms are kept.</p>' if more > 0 else ""
-    return table(columns, shown) + rest
-
-
-def _alarm(raised: RaisedAlarm, committed: int | None) -> list[str]:
-    alarm = raised.alarm
-    return [
-        moment(raised.time), "–" if committed is None else moment(committed), whole(alarm.n),
-        f'<span class="bad">{safe(alarm.kind, 20)}</span>', safe(alarm.words, 400),
-        safe(alarm.action, 20),
+    rows = [
+        [moment(raised.time), _committed(raised, excerpt), whole(raised.alarm.n),
+         raised.alarm.kind[:20], raised.alarm.words, raised.alarm.action[:20]]
+        for raised in reversed(alarms[-_MAX_ROWS:])
     ]  # fmt: skip
+    columns = "<alarm at", "<committed", "example", "<what", "<<found", "<done"
+    yield Section([f"{more:,} older alarms are kept."] if more > 0 else (), columns, rows)
 
 
-def _events(excerpt: Excerpt) -> str:
-    if not excerpt.events:
-        return ""
-    rows = (
-        [moment(event.time), safe(event.code, 30), safe(event.writer, 30), safe(event.words, 120)]
-        for event in reversed(excerpt.events[-_MAX_ROWS:])
-    )
-    return table(("<at", "<event", "<worker", "<detail"), rows)
+def _committed(raised: RaisedAlarm, excerpt: Excerpt) -> str:
+    found = excerpt.committed.get(raised.entry)
+    return "–" if found is None else moment(found)
+
+
+def _events(excerpt: Excerpt) -> Iterator[Section]:
+    if excerpt.events:
+        rows = [
+            [moment(event.time), event.code[:30], event.writer[:30], event.words]
+            for event in reversed(excerpt.events[-_MAX_ROWS:])
+        ]
+        yield Section((), ("<event at", "<event", "<worker", "<<detail"), rows)

@@ -10,7 +10,6 @@ from bokeh.models import Column, CustomJS, Row, UIElement
 from workers.dashboard.answer_cards import (
     AnswersCard,
     FeaturesCard,
-    LabelsCard,
     PartsCard,
     ReliabilityCard,
 )
@@ -24,6 +23,7 @@ from workers.dashboard.curve_cards import (
     RateCard,
     WidthCard,
 )
+from workers.dashboard.fact_cards import FactsCard, SettingsCard
 from workers.dashboard.feeds_table import table, waiting_text
 from workers.dashboard.follower import Follower
 from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
@@ -34,16 +34,21 @@ PICTURES: Sequence[type[Card]] = (AccuracyCard, ReliabilityCard, EvidenceCard, L
 """Cards above the tabs, which are always shown."""
 
 TABS: Mapping[str, Sequence[type[Card]]] = {
+    "facts": (FactsCard, SettingsCard),
     "incidents": (AlarmsCard,),
     "parts": (DetectionCard, RareClassCard, PartsCard, DeviationCard),
-    "answers": (AnswersCard, LabelsCard, FeaturesCard),
+    "answers": (AnswersCard, FeaturesCard),
     "methods": (WidthCard, MapsCard),
     "rate and costs": (RateCard, CostCard, ActionsCard),
 }
 """The other cards, by the tab that shows them."""
 
-CARDS: Sequence[type[Card]] = (*PICTURES, *(kind for kinds in TABS.values() for kind in kinds))
-"""All cards of a feed, in the order of the page."""
+_IN_TABS = [kind for kinds in TABS.values() for kind in kinds]
+CARDS: Sequence[type[Card]] = (
+    FactsCard, *PICTURES, *(kind for kind in _IN_TABS if kind not in (FactsCard, SettingsCard)),
+    SettingsCard,
+)  # fmt: skip
+"""All cards of a feed, in the order of a report."""
 
 REFRESH_MS = 1000
 _TABLE_EVERY = 2  # refreshes between two updates of the table of all feeds

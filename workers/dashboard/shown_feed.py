@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlencode
@@ -14,11 +14,15 @@ from workers.broker.streams import Entry
 from workers.dashboard.reports import NO_REPORT, Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.answers import message, newest_answer
-from workers.reading.events import Event
+from workers.reading.events import Event, moment
+from workers.reading.facts import Fact, facts
 from workers.reading.incidents import Incident, RaisedAlarm, ReportedOpenAlarms
+from workers.reading.lag import NO_LAG
+from workers.reading.selective_labels import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.status import FeedStatus
 from workers.reading.true_labels import TrueLabels, Truth
 from workers.reading.verdict import Verdict, trust, verdict
+from workers.text import counted
 
 MAX_REPORTS = 2000
 MAX_ANSWERS = 2000
@@ -29,6 +33,8 @@ MAX_FLOW_POINTS = 900  # points of rate and lag that are kept: a quarter of an h
 MAX_POINTS = 400  # points of a curve: about the width of a card in pixels
 _RATE_SECONDS = 10.0  # time over which a rate is measured
 _MAX_NOTE = 32  # characters of a note in a plot; the table of events has the whole text
+_MAX_NOTES = 5  # newest notes among the facts
+_PURPOSE = "purpose:"  # a note that begins so says what the feed is for
 _MS_PER_HOUR = 3_600_000.0
 
 Axis = Literal["n", "time"]
@@ -233,19 +239,57 @@ class Excerpt:
         """The newest report; one without figures if there is none."""
         return self.reports[-1] if self.reports else NO_REPORT
 
+    @property
+    def status(self) -> FeedStatus:
+        """The status at the end of the excerpt, without what is of a worker."""
+        last = self.incidents[-1] if self.incidents else None
+        messages = [answer.message for answer in self.answers if "status" in answer.message]
+        report = self.reports[-1].message if self.reports else None
+        newest = messages[-MAX_COMPARED_ANSWERS:]
+        return FeedStatus(
+            feed=self.feed,
+            answer=newest_answer(messages),
+            report=report,
+            incident=last if last is not None and last.until is None else None,
+            settings=self.settings,
+            lag=NO_LAG._replace(labels=self.pending),
+            selective_labels=selective_labels(report or {}, lambda: newest),
+        )
+
+    def facts(self) -> list[Fact]:
+        """Return the facts at the end of the excerpt, and those of its history."""
+        return [*facts(self.status), *self._history()]
+
+    def _history(self) -> Iterator[Fact]:
+        notes = [event for event in self.events if event.is_note]
+        stated = [note for note in notes if note.detail.lower().startswith(_PURPOSE)]
+        for note in stated[-1:]:
+            yield Fact("purpose", note.detail[len(_PURPOSE) :].strip())
+        for note in [note for note in notes if note not in stated][-_MAX_NOTES:]:
+            yield Fact("note", f"{note.writer} at example {note.n:,.0f}: {note.detail}")
+        if self.reports:
+            first, last = moment(self.reports[0].time), moment(self.last.time)
+            yield Fact(
+                "reports", f"{counted(len(self.reports), 'report')} from {first} to {last}, UTC"
+            )
+        if self.has_alarms and (self.reports or self.alarms):
+            yield Fact("alarms", self._alarms())
+        if self.digest:
+            yield Fact("digest", f"SHA-256 {self.digest}")
+
+    def _alarms(self) -> str:
+        if not self.alarms:
+            return "none was raised"
+        raised, of = counted(len(self.alarms), "alarm"), counted(len(self.incidents), "incident")
+        if not self.incidents:
+            return f"{raised} raised"
+        last = self.incidents[-1]
+        until = "and is open" if last.until is None else f"until example {last.until:,}"
+        return f"{raised} in {of}; the last began at example {last.since:,} {until}: {last.cause}"
+
     def trust(self) -> Verdict:
         """Return the verdict on the answers at the end of the excerpt."""
-        last = self.incidents[-1] if self.incidents else None
-        answers = (answer.message for answer in self.answers if "status" in answer.message)
-        found = trust(
-            FeedStatus(
-                feed=self.feed,
-                answer=newest_answer(answers),
-                report=self.reports[-1].message if self.reports else None,
-                incident=last if last is not None and last.until is None else None,
-                settings=self.settings,
-            )
-        )
+        found = trust(self.status)
         if self.has_alarms or found.level != "well":
             return found
         sentence = f"As far as an exported file tells: {found.sentence}"

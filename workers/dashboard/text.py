@@ -1,13 +1,13 @@
-"""HTML fragments of the page: escaped text from Redis, tables, small drawings and verdicts."""
+"""HTML fragments of the page: escaped text from Redis, small drawings and verdicts."""
 
 import html
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from workers.reading.incidents import Incident
-from workers.reading.verdict import Level, Verdict, incident_sentence
-from workers.text import printable
+from workers.reading.verdict import Level, Verdict
+from workers.text import printable, share
 
 # Okabe and Ito (2008), "Color Universal Design": distinct with any colour vision, on white and on
 # black. A colour is never the only sign: lines also differ in dash or width; states have words.
@@ -45,28 +45,6 @@ def safe(value: Any, max_chars: int = MAX_CHARS) -> str:
     return html.escape(text if len(text) <= max_chars else text[: max_chars - 1] + "…")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table as HTML.
-
-    A heading that begins with "<" marks a text column, which is aligned left and shortened if too
-    wide. Cells are HTML; the last cell of a short row spans the remaining columns.
-    """
-    heads = "".join(
-        f'<th class="left">{name[1:]}</th>' if name[:1] == "<" else f"<th>{name}</th>"
-        for name in columns
-    )
-    body = "".join(f"<tr>{_cells(columns, row)}</tr>" for row in rows)
-    return f'<div class="scroll" tabindex="0"><table><tr>{heads}</tr>{body}</table></div>'
-
-
-def _cells(columns: Sequence[str], row: Sequence[str]) -> str:
-    wide = len(columns) - len(row) + 1
-    kinds = [' class="text"' if name[:1] == "<" else "" for name in columns]
-    if wide > 1:
-        kinds[len(row) - 1] = f' class="left soft" colspan="{wide}"'
-    return "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=False))
-
-
 def figures(values: Iterable[tuple[str, str]]) -> str:
     """Return figures side by side, given the name and the value of each as HTML."""
     drawn = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in values)
@@ -75,7 +53,12 @@ def figures(values: Iterable[tuple[str, str]]) -> str:
 
 def probability(value: float) -> str:
     """Return a probability as text."""
-    return "–" if isnan(value) else f"{value:.3f}"
+    return "–" if isnan(value) else share(value)
+
+
+def signed(value: float, places: int) -> str:
+    """Return a difference with its sign as text."""
+    return "–" if isnan(value) else f"{value:+.{places}f}"
 
 
 def whole(value: float) -> str:
@@ -109,23 +92,32 @@ def rate(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
-def interval(low: float, point: float, high: float) -> str:
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A piece of text whose HTML is more than that: coloured, or drawn."""
+
+    text: str
+    html: str
+
+
+def interval(low: float, point: float, high: float) -> Mark:
     """Return a drawing of an interval in [0, 1], with a mark at the probability.
 
     Examples
     --------
-    >>> "0.2 to 0.4" in interval(0.2, 0.3, 0.4), interval(float("nan"), 0.3, 0.4)
-    (True, '')
+    >>> interval(0.2, 0.3, 0.4).text, interval(float("nan"), 0.3, 0.4)
+    ('.200 to .400', Mark(text='', html=''))
     """
     if not (0 <= low <= high <= 1 and 0 <= point <= 1):
-        return ""
-    return _drawing((low, point, high), f"{low:.3g} to {high:.3g}")
+        return Mark("", "")
+    words = f"{share(low)} to {share(high)}"
+    return Mark(words, _drawing((low, point, high), words))
 
 
 def scale(low: float, point: float, high: float) -> str:
     """Return a drawing of a difference and its interval, clipped to [-0.5, 0.5]."""
     clipped = [min(1.0, max(0.0, value + 0.5)) for value in (low, point, high)]
-    return _drawing(clipped, f"{low:.3g} to {high:.3g}")
+    return _drawing(clipped, f"{signed(low, 3)} to {signed(high, 3)}")
 
 
 def _drawing(interval: Sequence[float], words: str) -> str:
@@ -193,14 +185,3 @@ def banner(verdict: Verdict) -> str:
 def _sentence(verdict: Verdict) -> str:
     mark = f'<span class="mark" aria-hidden="true">{_MARKS[verdict.level]}</span>'
     return f"{mark} {safe(verdict.sentence, _MAX_SENTENCE_CHARS)}"
-
-
-def incident_row(incident: Incident) -> list[str]:
-    """Return the cells of an incident: first and last example, alarms, kinds and sentence."""
-    until = "open" if incident.until is None else f"{incident.until:,}"
-    kind = "bad" if incident.until is None else "soft"
-    return [
-        f"{incident.since:,}", f'<span class="{kind}">{until}</span>', f"{len(incident.parts):,}",
-        safe(", ".join(sorted(incident.kinds))),
-        safe(incident_sentence(incident), _MAX_SENTENCE_CHARS),
-    ]  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.reading.answers import number
-from workers.text import share
+from workers.text import four_digits, share
 
 DEFAULT_TOLERANCE = 0.02
 """The default of the setting `tolerance`."""
@@ -42,8 +42,8 @@ class CostSaving:
 
     @property
     def words(self) -> str:
-        """Both costs, as "0.9 an example, 1.5 always review"."""
-        return f"{self.own:.4g} an example, {self.other:.4g} always {self.rule}"
+        """Both costs, as ".9 an example, 1.5 always review"."""
+        return f"{four_digits(self.own)} an example, {four_digits(self.other)} always {self.rule}"
 
 
 def accuracies(report: Mapping[str, Any]) -> str:

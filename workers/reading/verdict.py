@@ -26,6 +26,7 @@ from online_svm.stream.notice import Notice
 from workers.reading.agreement import ReportedAgreement, silent, unlabelled_part
 from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, accuracies, saving
+from workers.reading.facts import facts
 from workers.reading.incidents import Incident
 from workers.reading.status import FeedStatus
 from workers.text import counted, share
@@ -46,9 +47,9 @@ _NO_LABELS = "Nothing is learned or checked without labels: look at what sends t
 _TEXT_LENGTH = 300  # characters shown of a text that another program may have written
 
 _PRINTED = (
-    "feed", "verdict", "incident", "seq", "n", "waiting", "waiting_is_at_least", "waiting_seconds",
-    "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch", "writer",
-    "holder", "digest", "snapshots", "validity", "open_alarms", "notices", "published",
+    "feed", "verdict", "facts", "incident", "seq", "n", "waiting", "waiting_is_at_least",
+    "waiting_seconds", "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch",
+    "writer", "holder", "digest", "snapshots", "validity", "open_alarms", "notices", "published",
     "consumers", "stored", "selective_labels", "kinds", "memory",
 )  # fmt: skip
 
@@ -87,8 +88,10 @@ def verdict(status: FeedStatus) -> Verdict:
 
 def printed(status: FeedStatus) -> dict[str, Any]:
     """Return the object that `status --json` and the gateway give, for orjson."""
+    computed = {"verdict": verdict, "facts": facts}
     return {
-        name: verdict(status) if name == "verdict" else getattr(status, name) for name in _PRINTED
+        name: computed[name](status) if name in computed else getattr(status, name)
+        for name in _PRINTED
     }
 
 

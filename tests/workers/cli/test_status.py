@@ -24,11 +24,14 @@ from online_svm.stream.scored_rows import ScoredRows
 from workers.broker import embedded
 from workers.broker.leases import Holder
 from workers.broker.store import Store
-from workers.cli.validity_text import pending_lines, validity_lines
+from workers.cli.status import fact_lines
 from workers.config.settings import Limits
 from workers.feed.keys import REGISTRY
 from workers.feed.pinned_config import pinned_config
+from workers.feed.state_fields import PendingLabels
 from workers.message.encode import encode_alarms, encode_report
+from workers.reading.facts import facts
+from workers.reading.lag import Lag
 from workers.reading.status import FeedStatus
 from workers.reading.verdict import verdict
 
@@ -206,27 +209,30 @@ def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(ru
     countries = ["DE"] * 80 + ["\x1b[2J"] * 20
     begin(url, "f", report=made_report(labels, np.full(100, 0.05), countries))
     out = run("f")[1]
-    assert [line.strip() for line in out.splitlines()[:6]] == [
+    assert [line.strip() for line in out.splitlines()[:7]] == [
         "feed f",
         "verdict    No worker has begun this feed.",
         "Start one: online-svm worker f",
-        "recent     accuracy 0.900 against probability 0.950 in [0.950, 0.950] over the last 100 "
+        "accuracy   .900 (.824 to .951) right, .950 announced in .950 to .950, over the last 100 "
         "scored (-2.3 standard deviations)",
-        "log loss 0.346, Brier score 0.092 = miscalibration 0.003 - discrimination 0.000 + "
-        "uncertainty 0.090",
-        "calibration error 0.040, debiased",
+        "log loss   .346",
+        "Brier      .092 = miscalibration .003 - discrimination .000 + uncertainty .090",
+        "error      calibration error below .090",
     ]
-    assert "worst class yes: frequency 0.100 against probability 0.050 (+2.3 standard" in out
     assert (
-        "worst slice country \\x1b[2J: accuracy 0.500 against probability 0.950 in [0.950, 0.950] "
-        "over 20 (-9.2 standard deviations)" in out
+        "class      worst class yes: came in .100 (.049 to .176), .050 announced, over 10 (+2.3 "
+        "standard deviations)" in out
+    )
+    assert (
+        "slice      worst country = \\x1b[2J: .500 (.272 to .728) right, .950 announced, over 20 "
+        "(-9.2 standard deviations)" in out
     )
     found = orjson.loads(run("f", "--json")[1])
     assert found["validity"]["windowed"]["slices"]["country"][0]["value"] == "DE"
     # Values beyond the limit are shown together.
     countries = ["DE"] * 10 + [f"v{i}" for i in range(20)]
     begin(url, "g", report=made_report(["no"] * 30, np.full(30, 0.4), countries, most=1))
-    assert "worst slice country any other: accuracy 1.000" in run("g")[1]
+    assert "worst country: all other values: 1.000 (" in run("g")[1]
 
 
 OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
@@ -312,13 +318,15 @@ def test_labels_that_come_late_have_lines():
     counts = {"pending": 100, "unlabelled": 40, "late": 1200, "censored": 3, "seconds": 7500.0}
     bounds = {"lower": 0.7, "estimate": 0.72, "upper": 0.74}
     labels = {"counts": counts, "accuracy": bounds, "brier": None}
-    lines = list(validity_lines(REPORT | {"labels": labels}))
+    lines = fact_lines(facts(FeedStatus(feed="f", report=REPORT | {"labels": labels})))
     assert lines == [
-        ("validity", "accuracy 0.900 against probability 0.850 in [0.800, 0.950] over 90 scored of "
-                     "the first 100 learned"),
+        ("in all", ".900 (.819 to .953) right, .850 announced in .800 to .950, over 90 scored of "
+                   "the first 100 learned"),
         ("labels", "100 examples wait, 40 of them without a label, the oldest for 2 h 5 min"),
         ("", "1,200 came late, 3 examples whose horizon passed without one"),
-        ("", "accuracy in the end from 0.700 to 0.740; 0.720 if the probabilities are right"),
+        ("", "accuracy in the end from .700 to .740; .720 if the probabilities are right"),
     ]  # fmt: skip
-    assert [name for name, _ in pending_lines(counts)] == ["labels", ""]
-    assert "unless --maturity arrival" in pending_lines(counts)[1][1]
+    pending = Lag(0, False, 0.0, PendingLabels(100, 40))
+    lines = fact_lines(facts(FeedStatus(feed="f", lag=pending)))
+    assert [name for name, _ in lines] == ["labels", ""]
+    assert "unless --maturity arrival" in lines[1][1]

@@ -15,9 +15,7 @@ from workers.dashboard.answer_cards import (
     MIN_LABELLED,
     AnswersCard,
     FeaturesCard,
-    LabelsCard,
     ReliabilityCard,
-    worst,
 )
 from workers.dashboard.curve_cards import MAX_PANELS, AccuracyCard, MapsCard
 from workers.dashboard.feeds_table import table
@@ -39,6 +37,7 @@ from workers.dashboard.shown_feed import (
 )
 from workers.dashboard.text import banner, marked
 from workers.reading.events import Event, known_events
+from workers.reading.facts import parts
 from workers.reading.incidents import RaisedAlarm
 from workers.reading.status import FeedStatus
 from workers.reading.true_labels import Truth
@@ -158,7 +157,7 @@ def test_the_part_that_is_off_most_comes_first_in_the_table_of_deviations():
 def test_classes_and_slices_come_the_worst_first():
     country = [SLICE | {"value": "fr"}, {"value": None, "scores": {}}]
     windowed = {"classes": [PART | {"label": "a"}], "slices": {"country": country}}
-    found = [part.name for part in worst(reports(1, windowed=windowed)[0])]
+    found = [part.name for part in parts(reports(1, windowed=windowed)[0].message)]
     assert found == ["country = fr", "class a", "country: all other values"]
 
 
@@ -173,16 +172,6 @@ def test_the_diagram_shows_the_bins_of_the_report_and_else_those_of_the_answers(
     assert card._source.data["count"] == [MIN_LABELLED]
     assert card._source.data["frequency"] == [1.0]
     assert "fewer than 50" in shown(card, Excerpt("f", "n", reports(1), answers(MIN_LABELLED - 1)))
-
-
-def test_labels_to_come_are_counted_with_the_bounds_of_the_accuracy():
-    labels = {
-        "counts": {"pending": 120, "late": 7}, "open": 80,
-        "accuracy": {"lower": 0.5, "estimate": 0.75, "upper": 0.875},
-    }  # fmt: skip
-    text = shown(LabelsCard(), Excerpt("f", "n", reports(1, labels=labels)))
-    for words in ("<b>80</b>", "<b>120</b>", "<b>7</b>", "0.500 to 0.875, 0.750"):
-        assert words in text
 
 
 def test_ten_thousand_alarms_are_ten_lines():

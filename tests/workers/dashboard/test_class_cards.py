@@ -85,5 +85,5 @@ def test_the_table_of_actions_has_its_baselines():
     }  # fmt: skip
     given = parsed([(b"1-0", {"n": 1000, "scored": 1000, "costs": costs})])
     shown = text(ActionsCard(), Excerpt("f", reports=given))
-    for part in ("0.41", "0.62", "always bad", "600", "always &lt;b&gt;", "400"):
+    for part in (".41", ".62", "always bad", "600", "always &lt;b&gt;", "400"):
         assert part in shown

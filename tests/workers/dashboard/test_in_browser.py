@@ -128,7 +128,7 @@ def test_the_tabs_are_reached_and_chosen_by_keyboard(browser, page_of, mail):
     mail.answer()
     with tab(browser, f"{page_of}?feed={mail.name}") as page:
         chosen = page.get_by_role("tab", selected=True)
-        expect(chosen).to_have_text("Incidents")
+        expect(chosen).to_have_text("Facts")
         expect(page.get_by_role("tab")).to_have_count(len(TABS))
         page.get_by_role("combobox", name="Along").focus()
         for _ in range(40):  # plots and links are on the way
@@ -136,8 +136,8 @@ def test_the_tabs_are_reached_and_chosen_by_keyboard(browser, page_of, mail):
             if chosen.evaluate("one => one.matches(':focus')"):
                 break
         for key, name in (
-            ("ArrowRight", "Parts"), ("ArrowLeft", "Incidents"), ("ArrowLeft", "Rate and costs"),
-            ("Home", "Incidents"), ("End", "Rate and costs"), ("ArrowRight", "Incidents"),
+            ("ArrowRight", "Incidents"), ("ArrowLeft", "Facts"), ("ArrowLeft", "Rate and costs"),
+            ("Home", "Facts"), ("End", "Rate and costs"), ("ArrowRight", "Facts"),
         ):  # fmt: skip
             page.keyboard.press(key)
             expect(chosen).to_have_text(name)

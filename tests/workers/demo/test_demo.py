@@ -36,7 +36,7 @@ def test_the_demo_answers_three_feeds_draws_the_curves_and_leaves_nothing(tmp_pa
     assert ran.returncode == 0
     report = (tmp_path / "report.html").read_text("utf-8")
     assert report.startswith("<!DOCTYPE html>")
-    assert "noted at example 1,200: feature 2 is stuck at 0 after 1,200 examples" in report
+    assert "at example 1,200: feature 2 is stuck at 0 after 1,200 examples" in report
     said = " ".join(printed.split())  # lines wrap at the terminal's width
     assert "1,250 examples answered" in said
     assert "2,310 examples answered" in said

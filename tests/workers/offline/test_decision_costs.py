@@ -5,9 +5,9 @@ import json
 import pytest
 from world import World
 
-from workers.cli.validity_text import cost_text
 from workers.monitor.metrics import of_report
 from workers.reading.answers import answer
+from workers.reading.facts import cost_text
 
 COSTS = {"a": {"a": 0, "b": 2, "review": 0.2}, "b": {"a": 1, "b": 0, "review": 0.2}}
 

@@ -7,12 +7,12 @@ import pytest
 
 from online_svm import OnlinePredictor, PredictorConfig
 from online_svm.stream.validity_report import ValidityReport
-from workers.cli.validity_text import validity_lines
-from workers.dashboard.html_report import sentences
 from workers.dashboard.reports import parsed
 from workers.dashboard.shown_feed import Excerpt
 from workers.message.encode import encode_report
+from workers.reading.facts import facts
 from workers.reading.given_score import score_text
+from workers.reading.status import FeedStatus
 
 COUNT = 1200
 
@@ -49,9 +49,9 @@ def test_the_line_has_the_figures_of_the_score_itself(feed):
 def test_status_and_report_have_the_line(feed):
     message = feed[2]
     text = score_text(message)
-    assert dict(validity_lines(message))["score"] == text
     past = Excerpt("f", reports=parsed([(b"1-0", message)]))
-    assert f"The given score: {text}." in sentences(past)
+    for found in (facts(FeedStatus(feed="f", report=message)), past.facts()):
+        assert text in [fact.sentence for fact in found if fact.name == "score"]
 
 
 def test_there_is_no_line_without_a_score_or_with_few_labels(feed):

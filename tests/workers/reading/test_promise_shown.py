@@ -3,13 +3,11 @@
 import pytest
 from world import World
 
-from workers.dashboard.curve_cards import CostCard
-from workers.dashboard.html_report import sentences
 from workers.dashboard.reports import parsed
 from workers.dashboard.shown_feed import Excerpt
 from workers.monitor.metrics import of_report
 from workers.reading.answers import answer
-from workers.text import promise_text
+from workers.reading.label_facts import promise_text
 
 PROMISE = {"error": 0.4, "confidence": 0.6}
 
@@ -39,8 +37,7 @@ def test_a_promise_is_shown_wherever_costs_are(world):
     shares = [one for one in of_report({"f": report}) if one.name.endswith("decided_share")]
     assert [sample.value for one in shares for sample in one.samples] == [promise["decided_share"]]
     past = Excerpt("f", reports=parsed([(b"1-0", report)]))
-    assert f"The promised error rate: {text}." in sentences(past)
-    assert CostCard().fill(past) == f"Promised error rate: {text}."
+    assert text in [fact.sentence for fact in past.facts() if fact.name == "promise"]
 
 
 HELD = {

@@ -203,7 +203,7 @@ STATES = {
     ),
     "costs less than any rule": (
         {"report": priced(mean=0.9), "settings": COSTS}, "well",
-        f"{HOLD} (0.9 an example, 1.5 always review)",
+        f"{HOLD} (.9 an example, 1.5 always review)",
     ),
     "costs no less than a rule": (
         {"report": priced(mean=1.5, taken={"review": 10_000}), "settings": COSTS}, "care",

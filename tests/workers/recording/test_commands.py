@@ -68,7 +68,7 @@ def test_a_report_of_the_file_is_that_of_the_feed(run_command, recorded, tmp_pat
         for i, source in enumerate((store.keys.feed, file))
     ]
     assert [code for code, *_ in told] == [0, 0], told
-    summaries = [json.loads(out)["summary"] for _, out, _ in told]
+    summaries = [json.loads(out)["facts"] for _, out, _ in told]
     assert summaries[0] == summaries[1]
     code, out, _ = run_command("report", store.keys.feed, "--against", file, "--json", *last)
     assert code == 0

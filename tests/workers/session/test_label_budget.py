@@ -7,10 +7,11 @@ from late_feed import answered, history, settings
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
 from workers.cli.stream_text import line
-from workers.cli.validity_text import validity_lines
 from workers.config.settings import Limits
 from workers.message.schema import MetricsMessage, PredictionMessage
 from workers.offline.answer_table import flat as table_row
+from workers.reading.facts import facts
+from workers.reading.status import FeedStatus
 
 BUDGET = {"label_budget": 0.2, "monitors": "default"}
 LIMITS = Limits(dedupe_window=30)
@@ -55,5 +56,6 @@ def test_a_person_sees_which_labels_are_wanted():
     row = table_row(message)
     assert (row["label_wanted"], row["label_probability"]) == (True, message["label_probability"])
     report = json.loads(whole.met[-1][1])
-    shown = dict(validity_lines(report))["budget"]
+    found = facts(FeedStatus(feed="f", report=report))
+    (shown,) = [fact.sentence for fact in found if fact.name == "budget"]
     assert f"{report['budget']['wanted']} labels, {report['budget']['labelled']} came" in shown

@@ -1,0 +1,336 @@
+"""The facts of a feed's validity: one table, in which each figure is worded and formatted once.
+
+`status`, page, report, card and `--json` print the sentences of this table, so they cannot differ.
+The facts are computed from a `FeedStatus` without I/O. Any program may write to `met`, so every
+value is checked; a figure that is missing or no number makes no fact.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from online_svm.metrics.binomial_interval import Estimate, proportion
+from workers.reading.agreement import ReportedAgreement
+from workers.reading.answers import number
+from workers.reading.benefit import as_list, as_object
+from workers.reading.given_score import score_text
+from workers.reading.label_facts import budget_text, late_label_texts, pending_text, promise_text
+from workers.reading.status import FeedStatus
+from workers.text import counted, four_digits, share
+
+_MAX_NAMED = 8  # features, and open notices, that are named
+_MAX_CHARS = 300  # characters of a text that another program may have written
+_MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
+_SEEN = 3.0  # calibration errors below so many standard errors of the accuracy cannot be seen
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A statement about a feed.
+
+    A figure has a value, and may have bounds: an interval at 95 %.
+    """
+
+    name: str  # at most nine characters
+    sentence: str
+    unit: str = ""  # such as "share", "cost", "nats"
+    span: str = ""  # what it is over, such as "the last 1,000 scored"
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+
+def facts(status: FeedStatus) -> list[Fact]:
+    """Return the facts of a feed, in the order in which they are shown.
+
+    Examples
+    --------
+    >>> overall = {"scored": 500, "accuracy": 0.8, "probability": 0.79, "log_loss": 0.41}
+    >>> report = {"n": 600, "scored": 550, "windowed": {"overall": overall}}
+    >>> for fact in facts(FeedStatus(feed="mail", report=report)):
+    ...     print(f"{fact.name}: {fact.sentence}")
+    accuracy: .800 (.762 to .834) right, .790 announced, over the last 500 scored
+    log loss: .410
+    in all: nothing scored yet
+    """
+    report = status.report or {}
+    found = [*_incident(status), *_texts("notice", _notices(status))]
+    found += _texts("selective", [status.selective_labels])
+    if status.report is not None:
+        found += [*_windowed(report), *_cumulative(report), *_limits(report, status.settings)]
+    found += [
+        *_texts("score", [score_text(report)]),
+        *_costs(report),
+        *_texts("promise", [promise_text(as_object(report.get("promise")))]),
+        *_texts("labels", _labels(status)),
+        *_texts("budget", [budget_text(as_object(report.get("budget")))]),
+        *_texts("features", [feature_text(as_object(report.get("features")))]),
+        *_texts("guarantee", [_guarantee(status.answer)]),
+    ]
+    return found
+
+
+def _texts(name: str, sentences: Iterable[str | None]) -> Iterator[Fact]:
+    """Yield a fact for each sentence that is not empty."""
+    for sentence in sentences:
+        if sentence:
+            yield Fact(name, sentence)
+
+
+def _incident(status: FeedStatus) -> Iterator[Fact]:
+    if (incident := status.incident) is not None:
+        alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
+        yield Fact("incident", f"since n = {incident.since:,}, {alarms}, of {kinds}")
+
+
+def _notices(status: FeedStatus) -> Iterator[str]:
+    yield from (notice.words for notice in status.notices[:_MAX_NAMED])
+    if (more := len(status.notices) - _MAX_NAMED) > 0:
+        yield f"and {counted(more, 'open notice')} more"
+
+
+def _windowed(report: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yield the figures over the last scored examples, and the parts that are farthest off."""
+    windowed = as_object(report.get("windowed"))
+    overall = as_object(windowed.get("overall"))
+    if not windowed:
+        return
+    scored = number(overall.get("scored"))
+    if not scored > 0:
+        yield Fact("accuracy", "nothing scored yet")
+        return
+    span = f"the last {scored:,.0f} scored"
+    yield from _accuracy("accuracy", overall, scored, span)
+    yield from _loss("log loss", "nats", overall.get("log_loss"), span)
+    parts = [(name, number(overall.get(name))) for name in _BRIER_PARTS]
+    more = " ".join(f"{_BRIER_PARTS[name]} {name} {share(value)}" for name, value in parts)
+    is_known = not math.isnan(sum(value for _, value in parts))
+    yield from _loss("Brier", "squared", overall.get("brier"), span, f" {more}" * is_known)
+    yield from _calibration_error(overall, scored, span)
+    yield from rare_class(windowed, scored)
+    for name, of in (("class", _classes(windowed)), ("slice", _slices(windowed))):
+        if (worst := farthest_off(of)) is not None:
+            yield Fact(name, f"worst {worst.sentence}", "share", span, worst.figure.value)
+
+
+_BRIER_PARTS = {"miscalibration": "=", "discrimination": "-", "uncertainty": "+"}
+
+
+def _accuracy(
+    name: str, own: Mapping[str, Any], scored: float, span: str, more: str = ""
+) -> Iterator[Fact]:
+    """Yield accuracy, with its interval, beside the probability that was announced."""
+    figure = share_of(own.get("accuracy"), scored)
+    if math.isnan(figure.value):
+        return
+    lower, p, upper = (number(own.get(key)) for key in ("lower", "probability", "upper"))
+    ends = "" if math.isnan(lower + upper) else f" in {share(lower)} to {share(upper)}"
+    announced = "" if math.isnan(p) else f", {share(p)} announced{ends}"
+    sentence = f"{figure} right{announced}, over {span}{more}{_z(number(own.get('z')))}"
+    yield Fact(name, sentence, "share", span, figure.value, figure.lower, figure.upper)
+
+
+def _loss(name: str, unit: str, value: Any, span: str, more: str = "") -> Iterator[Fact]:
+    found = number(value)
+    if not math.isnan(found):
+        yield Fact(name, f"{share(found)}{more}", unit, span, found)
+
+
+def _calibration_error(overall: Mapping[str, Any], scored: float, span: str) -> Iterator[Fact]:
+    """Yield the calibration error, or the bound below which none can be seen.
+
+    Under right probabilities the debiased square over b = 15 bins has the standard deviation
+    sqrt(2 b) v / n, with v the mean of p (1 - p), at most that of the accuracy. 1.645 of it is
+    `_SEEN` squared, times v / n.
+    """
+    error, accuracy = (number(overall.get(name)) for name in ("calibration_error", "accuracy"))
+    if math.isnan(error + accuracy):
+        return
+    spread = min(accuracy * (1.0 - accuracy), abs(number(overall.get("brier"))))
+    unseen = _SEEN * math.sqrt(max(spread, 1.0 / scored) / scored)
+    text = f"below {share(unseen)}" if error <= unseen else f"{share(error)}, less chance"
+    bound = max(error, unseen)
+    yield Fact("error", f"calibration error {text}", "share", span, error, None, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A class, or a value of a slice, over the window: what happened and what was announced."""
+
+    name: str
+    examples: float
+    figure: Estimate  # share of examples of the class, or of right answers in the slice
+    announced: float  # mean announced probability of the same event
+    z: float  # their difference, in the standard deviations of exact probabilities
+    is_class: bool
+
+    @property
+    def sentence(self) -> str:
+        """The part in one sentence."""
+        what = "came in" if self.is_class else "right"
+        shown = f"{what} {self.figure}" if self.is_class else f"{self.figure} {what}"
+        announced = f"{share(self.announced)} announced, over {self.examples:,.0f}"
+        return f"{self.name}: {shown}, {announced}{_z(self.z)}"
+
+
+def parts(report: Mapping[str, Any]) -> list[Part]:
+    """Return the classes and slices of a report, by decreasing |z|."""
+    windowed = as_object(report.get("windowed"))
+    found = [*_classes(windowed), *_slices(windowed)]
+    found.sort(key=lambda part: (-abs(part.z) if not math.isnan(part.z) else 0.0, part.name))
+    return found
+
+
+def _classes(windowed: Mapping[str, Any]) -> Iterator[Part]:
+    scored = number(as_object(windowed.get("overall")).get("scored"))
+    for given in map(as_object, as_list(windowed.get("classes"))[:_MAX_PARTS]):
+        label = given.get("label")
+        name = "class not seen yet" if label is None else f"class {str(label)[:200]}"
+        keys = ("examples", "probability", "z")
+        examples, announced, z = (number(given.get(key)) for key in keys)
+        figure = share_of(given.get("frequency"), scored)
+        yield Part(name, examples, figure, announced, z, is_class=True)
+
+
+def _slices(windowed: Mapping[str, Any]) -> Iterator[Part]:
+    for name, values in list(as_object(windowed.get("slices")).items())[:_MAX_PARTS]:
+        for given in map(as_object, as_list(values)[:_MAX_PARTS]):
+            value, scores = given.get("value"), as_object(given.get("scores"))
+            title = f"{name[:200]}: all other values"
+            title = title if value is None else f"{name[:200]} = {str(value)[:200]}"
+            keys = ("scored", "probability", "z")
+            scored, announced, z = (number(scores.get(key)) for key in keys)
+            figure = share_of(scores.get("accuracy"), scored)
+            yield Part(title, scored, figure, announced, z, is_class=False)
+
+
+def farthest_off(given: Iterable[Part]) -> Part | None:
+    """Return the part with the greatest |z|; of equals the last, which is the positive class."""
+    known = [part for part in reversed([*given]) if not math.isnan(part.z) and part.examples > 0]
+    return max(known, key=lambda part: abs(part.z), default=None)
+
+
+def rare_class(windowed: Mapping[str, Any], scored: float) -> Iterator[Fact]:
+    """Yield recall and precision of the rarest class, if it has less than half an equal share."""
+    found = [each for each in map(as_object, as_list(windowed.get("classes"))) if each.get("label")]
+    found = [each for each in found if number(each.get("examples")) > 0]
+    rarest = min(found, key=lambda each: number(each.get("examples")), default=None)
+    if rarest is None or number(rarest.get("examples")) * 2 * len(found) >= scored:
+        return
+    examples, taken, right = (
+        number(rarest.get(name)) for name in ("examples", "predicted", "accuracy")
+    )
+    hits = 0.0 if math.isnan(right) else round(right * taken)
+    recall, precision = share_of(hits / examples, examples), share_of(right, taken)
+    name = str(rarest["label"])[:200]
+    text = f"class {name}: recall {recall} of {examples:,.0f}, precision {precision}"
+    yield Fact("rare", text, "share", "", recall.value, recall.lower, recall.upper)
+
+
+def share_of(value: Any, total: float) -> Estimate:
+    """Return a share of so many examples with its interval; NaN where it is no share."""
+    found = number(value)
+    if not (0.0 <= found <= 1.0 and 0 < total < 2**31):
+        return Estimate(found, math.nan, math.nan)
+    known = proportion(min(round(found * total), int(total)), int(total))
+    return Estimate(found, known.lower, known.upper)
+
+
+def _z(z: float) -> str:
+    """Return a difference in standard deviations, as the end of a line."""
+    return "" if math.isnan(z) else f" ({z:+.1f} standard deviations)"
+
+
+def _cumulative(report: Mapping[str, Any]) -> Iterator[Fact]:
+    own = as_object(as_object(report.get("headline")).get("predicted"))
+    scored, n = number(report.get("scored")), number(report.get("n"))
+    span = f"{scored:,.0f} scored of the first {n:,.0f} learned"
+    found = list(_accuracy("in all", own, scored, span))
+    yield from found or [Fact("in all", "nothing scored yet")]
+
+
+def _limits(report: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yield the bound within which the probabilities are known to be right."""
+    agreed = ReportedAgreement.of(report, as_object(settings.get("predictor")))
+    if agreed.bound is not None:
+        words = f"{agreed.words}, at 95 %"
+        yield Fact("limits", words, "share", agreed.since.words, None, None, agreed.bound)
+
+
+def cost_text(costs: Mapping[str, Any]) -> str:
+    """Return the mean cost of the decisions, and of simple rules, as text; "" if there is none.
+
+    Examples
+    --------
+    >>> means = {"mean": 0.41, "by_label": 0.62, "always": {"bad": 0.7, "good": 1.5}}
+    >>> cost_text({"scored": 1190} | means)
+    '.41 an example over 1,190; .62 by the most probable label, .7 always bad, 1.5 always good'
+    """
+    own, *others = cost_rules(costs) or [("", math.nan)]
+    if math.isnan(own[1]):
+        return "nothing scored yet" if costs else ""
+    rules = ", ".join(f"{four_digits(mean)} {name}" for name, mean in others)
+    scored = number(costs.get("scored"))
+    return f"{four_digits(own[1])} an example over {scored:,.0f}; {rules}"
+
+
+def cost_rules(costs: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the mean cost of the actions taken, and then that of each simple rule, by name."""
+    always = [
+        (f"always {name[:40]}", number(mean))
+        for name, mean in as_object(costs.get("always")).items()
+    ]
+    found = [("the actions taken", number(costs.get("mean")))]
+    return [*found, ("by the most probable label", number(costs.get("by_label"))), *always]
+
+
+def _costs(report: Mapping[str, Any]) -> Iterator[Fact]:
+    costs = as_object(report.get("costs"))
+    if text := cost_text(costs):
+        mean, scored = number(costs.get("mean")), number(costs.get("scored"))
+        value = None if math.isnan(mean) else mean
+        yield Fact("costs", text, "cost", f"{scored:,.0f} scored", value)
+
+
+def _labels(status: FeedStatus) -> list[str]:
+    """Return the texts about delayed labels, with the present counts where they are known."""
+    labels = as_object((status.report or {}).get("labels"))
+    if labels:
+        counts = {**as_object(labels.get("counts")), **(status.pending or {})}
+        return late_label_texts(counts, labels)
+    if status.pending is None:
+        return []
+    waits = status.pending["pending"] > status.pending["unlabelled"]
+    note = "those with one are learned when their horizon has passed, unless --maturity arrival"
+    return [pending_text(status.pending), note * waits]
+
+
+def feature_text(features: Mapping[str, Any]) -> str:
+    """Return the number of features of each kind as text; unused features are named.
+
+    Examples
+    --------
+    >>> kinds = {"age": {"kind": "number"}, "note": {"kind": "text"}, "land": {"kind": "category"}}
+    >>> feature_text(kinds)
+    '1 number, 1 category; set aside as text: note'
+    """
+    plural = {"number": "numbers", "boolean": "booleans", "category": "categories", "time": "times"}
+    by_kind: dict[Any, list[str]] = {}
+    for name, feature in features.items():
+        by_kind.setdefault(as_object(feature).get("kind"), []).append(name)
+    counts = [
+        counted(len(names), kind, plural[kind]) for kind in plural if (names := by_kind.get(kind))
+    ]
+    found = [", ".join(counts)] if counts else []
+    if unused := by_kind.get("text", []):
+        more = f" and {len(unused) - _MAX_NAMED:,} more" if len(unused) > _MAX_NAMED else ""
+        named = ", ".join(name[:40] for name in unused[:_MAX_NAMED])
+        found.append(f"set aside as text: {named}{more}")
+    return "; ".join(found)
+
+
+def _guarantee(answer: Mapping[str, Any]) -> str:
+    guarantee, reason = answer.get("guarantee"), answer.get("reason")
+    because = f": {str(reason)[:_MAX_CHARS].rstrip('.')}" if reason else ""
+    return f"{str(guarantee)[:60]}{because}" if guarantee is not None else ""
