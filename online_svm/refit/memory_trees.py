@@ -202,6 +202,11 @@ def fitted_bytes(task: bytes) -> bytes:
     return pack({}, fit(FitTask.from_state(task)).state())
 
 
+def kind_of(task: bytes) -> str:
+    """Return the name of the kind of a task."""
+    return str(unpack(task).header["kind"])
+
+
 def trees_of(data: bytes) -> MemoryTrees:
     """Return the forest that `fitted_bytes` returned as bytes."""
     return MemoryTrees.from_state(unpack(data).arrays)

@@ -9,12 +9,13 @@ import pytest
 from fault_workers import end
 from history_modes import FEED, Mode
 from history_parts import difference, found_in, uninterrupted
-from world import drain, flags_of, outcome, push, restore, rows, saved, seq_of, session
+from world import SETTINGS, drain, flags_of, outcome, push, restore, rows, saved, seq_of, session
 
 from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.failpoints import EXIT_CODE, NAMES, VARIABLE
 from workers.broker.store import Store
+from workers.session.kept_fits import kept_fits
 
 FIRST, TOTAL = 60, 90
 """Entries for the first worker, and for both."""
@@ -158,3 +159,26 @@ def test_a_worker_that_dies_around_the_commit_of_an_alarm_leaves_it_once(
     ids = [entry[0] for entry in found.alarms]
     assert len(set(ids)) == len(ids)
     told(f"{mode}: died {point} of the alarm {json.loads(found.alarms[0][2])['seq']}")
+
+
+FITTED = 1_080
+"""Entries after which the first trees of the memory are submitted, and do not answer yet."""
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("point", ["before-eval", "sent-eval", "sent-eval:2"])
+def test_a_worker_that_dies_when_it_keeps_trees_is_followed_by_one_that_takes_them(
+    trial, nursery, told, tmp_path, point
+):
+    feed = trial(FITTED + 200)
+    feed.push(FITTED)
+    dies = nursery.start(feed.feed, feed.url, failpoint=point)
+    assert dies.wait() == EXIT_CODE
+    feed.push(200)
+    kept, log = kept_fits(feed.store), tmp_path / "next.log"
+    follows = nursery.run(["worker", feed.feed, "--redis", feed.url, *flags_of(SETTINGS)], log=log)
+    feed.wait_for(feed.pushed)
+    follows.stopped()
+    taken = log.read_text().count("a stored fit is used again")
+    assert taken == len(kept) == {"before-eval": 0, "sent-eval": 1, "sent-eval:2": 2}[point]
+    told(f"died {point}: {taken} fits taken", feed.check())

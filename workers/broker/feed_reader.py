@@ -259,6 +259,13 @@ class FeedReader(Keys):
         """Run a script that workers do not use; return its reply."""
         return self._connection.evaluate(script, keys, args)
 
+    def fits(self, kind: str) -> list[Entry]:
+        """Return the entries of the kept fits of a kind. Raises WrongKeyType, ReadCut."""
+        found: list[Entry] = self._connection.call(
+            *commands.entries(self.keys.fits(kind)), max_cuts=2
+        )
+        return found
+
     def publication(self) -> Publication | None:
         """Return the newest publication, if any. Raises InvalidPublication if it is damaged."""
         fields = self.hash_fields(self.keys.published)

@@ -40,7 +40,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("TYPE", st), ("TYPE", lease), ("GET", lease),
         ("XREAD", "STREAMS", keys.input, "0-0"), ("EVAL", "return 1", "1", st),
         ("EVALSHA", "0" * 40, "1", st), ("EXISTS", keys.restart_mark),
-        ("GET", keys.wanted),
+        ("GET", keys.wanted), ("XRANGE", keys.fits("long"), "-", "+"),
     ]  # fmt: skip
     writes: list[Command] = [
         *[("XADD", key, "*", "p", "") for key in (*outputs, keys.raised)],
@@ -50,7 +50,8 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("SET", lease, "", "PX", "1"), ("DEL", lease), ("XGROUP", "SETID", keys.input, GROUP, "0"),
         ("XGROUP", "CREATE", keys.input, GROUP, "0"), ("DEL", keys.restart_mark),
         ("HSET", keys.answered_ids, "i", ""), ("HDEL", keys.answered_ids, "i"),
-        ("UNLINK", keys.answered_ids),
+        ("UNLINK", keys.answered_ids), ("XADD", keys.fits("long"), "*", "task", ""),
+        ("EXPIRE", keys.fits("long"), "1"),
     ]  # fmt: skip
     if consumer_group is None:
         return reads + writes

@@ -22,6 +22,7 @@ from workers.errors import WrongKeyType
 from workers.feed.keys import ALARM, FIELD, REGISTRY
 from workers.feed.retention import Retention
 from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer, Publication, initial_fields
+from workers.feed.stored_fit import StoredFit
 from workers.log import Logger
 from workers.message.codes import EVENTS_KEPT, EventCode, encode_event
 from workers.stop import Stop
@@ -43,6 +44,7 @@ _PUBLISH = Script.load("publish")
 _WRITE_IDS = Script.load("streams", "write_ids", name="write-ids")
 _PUT = Script.load("put_snapshot", name="put")
 _PUT_CHUNK = Script.load("put_chunk", name="put-chunk")
+_PUT_FIT = Script.load("put_fit")
 
 NO_CHUNKS: Mapping[str, bytes] = MappingProxyType({})
 """The chunks of a snapshot without any."""
@@ -243,6 +245,15 @@ class Store(FeedReader):
         """Wait until a snapshot is written. Raises as `Connection.call`."""
         for script, reply in sent:
             self._connection.receive_script(script, reply)
+
+    def put_fit(self, fit: StoredFit) -> None:
+        """Keep a finished fit for an hour, or until two of its kind follow; wait for no reply."""
+        keys = [self.keys.state, self.keys.fits(fit.kind)]
+        # EVAL, not EVALSHA: nobody waits for a reply of NOSCRIPT.
+        self._connection.send(
+            "EVAL", _PUT_FIT.text, len(keys), *keys, self._epoch, _UNREFERENCED_SECONDS,
+            *fit.fields(), is_large=True,
+        )  # fmt: skip
 
     def publish(
         self, new: Publication, data: bytes, epoch: int, before: Publication | None

@@ -100,6 +100,10 @@ class FeedKeys:
         """Return the keys of chunks of the memory, which several snapshots may share."""
         return [self._key(f"snap:memory:{name}") for name in names]
 
+    def fits(self, kind: str) -> str:
+        """Return the key of the finished fits of the memory's trees, by their kind."""
+        return self._key(f"snap:memory:{kind}")
+
     def published_parts(self, n: int, sha256: str, parts: int) -> list[str]:
         """Return the keys of the parts of the state published after `n` learned examples."""
         return [self._key(f"pub:{n}:{sha256[:8]}:{i + 1}") for i in range(parts)]

@@ -2,20 +2,31 @@
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Self
+from hashlib import sha256
+from types import MappingProxyType
+from typing import NamedTuple, Self
 
 from typing_extensions import override
 
 from online_svm.config import PredictorConfig
+from online_svm.refit.memory_trees import kind_of
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import ForestFit, RefitResult, RefitTask, Refitter
 from workers.errors import Stopped
+from workers.feed.stored_fit import StoredFit
+from workers.log import Logger
 from workers.refit.process import FIT, STATE, TASK, Message, Reply
 from workers.refit.schedule import PooledLearner, RefitObserver, Schedule
 from workers.stop import Stop
 
 _CHECK_SECONDS = 0.05  # between two checks for a stop during a wait
+
+NO_FITS: Mapping[bytes, bytes] = MappingProxyType({})
+"""No stored trees."""
+
+log = Logger("online_svm.refit")
 
 
 class PooledFit(ForestFit):
@@ -39,11 +50,32 @@ class PooledFit(ForestFit):
         return self._refitter.trees(self._reply)
 
 
+class KnownFit(NamedTuple):
+    """A fit whose trees an earlier worker has stored."""
+
+    trees: bytes
+    is_ready: bool = True
+
+    def result(self) -> bytes:
+        """Return the trees."""
+        return self.trees
+
+
+class SubmittedFit(NamedTuple):
+    """A fit that was sent to the pool."""
+
+    kind: str
+    task: bytes  # SHA-256 of the task
+    reply: Future[Reply]
+
+
 class PooledRefitter(Refitter):
     """Computes the refits of a feed in a pool; created by `RefitPool.refitter`.
 
     Each refit takes effect at a fixed example number, so its start may be delayed: while
     `is_deferring`, a submitted refit starts when `begin` is called or its result is awaited.
+
+    `known_fits` are stored trees by the SHA-256 of their tasks: these tasks are not computed.
     """
 
     _learner: PooledLearner
@@ -51,6 +83,7 @@ class PooledRefitter(Refitter):
     _results: deque[Future[Reply]]
     _state: Future[Reply] | None  # of the learner after the last task
     _awaited_since: float | None  # first poll for a result that was not ready
+    _submitted: list[SubmittedFit]  # fits that `pop_finished` has not returned yet
 
     def __init__(
         self,
@@ -62,6 +95,7 @@ class PooledRefitter(Refitter):
         self._config, self._schedule, self._stop = config, schedule, stop
         self._observer = observer or RefitObserver()
         self.is_deferring = False
+        self.known_fits = NO_FITS
         self._deferred: list[Message] = []
         self._restart(None)
 
@@ -113,7 +147,23 @@ class PooledRefitter(Refitter):
 
     @override
     def fit(self, task: bytes) -> ForestFit:
-        return PooledFit(self, self._schedule.submit(self._trees, (FIT, task)))
+        kind, name = kind_of(task), sha256(task).digest()
+        if (trees := self.known_fits.get(name)) is not None:
+            log.info("a stored fit is used again", kind=kind)
+            return KnownFit(trees)
+        reply = self._schedule.submit(self._trees, (FIT, task))
+        self._submitted.append(SubmittedFit(kind, name, reply))
+        return PooledFit(self, reply)
+
+    def pop_finished(self) -> list[StoredFit]:
+        """Return the fits that were finished since the last call."""
+        done = [fit for fit in self._submitted if fit.reply.done()]
+        self._submitted = [fit for fit in self._submitted if fit not in done]
+        return [
+            StoredFit(kind, task, reply.result().body)
+            for kind, task, reply in done
+            if reply.exception() is None
+        ]
 
     def trees(self, reply: Future[Reply]) -> bytes:
         """Wait for the trees of a fit. Raises as `result`."""
@@ -178,6 +228,7 @@ class PooledRefitter(Refitter):
 
     def _restart(self, state: bytes | None) -> None:
         self._results, self._state, self._awaited_since = deque(), None, None
+        self._submitted = []
         self._learner = PooledLearner(self._config, state, self._observer, self._stop.wake)
         self._trees = PooledLearner(
             self._config, None, self._observer, self._stop.wake, is_background=True

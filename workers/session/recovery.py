@@ -30,8 +30,10 @@ from workers.feed.position import Digest, Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer
 from workers.log import Logger
+from workers.refit.refitter import NO_FITS
 from workers.session.commit_writer import CommitWriter
 from workers.session.flow_control import Pace
+from workers.session.kept_fits import keep_finished, kept_fits
 from workers.session.replay import Replay, check_same, links, restored
 from workers.session.snapshots import (
     REPLAY_SNAPSHOT_SECONDS,
@@ -99,6 +101,8 @@ class Recovery:
         state = self.store.fence(self.writer, self.pinned if may_create else None, self.retention)
         self.telemetry.fenced(state.position.cursor)
         check_config(self.store.keys.feed, state.pinned, self.pinned)
+        if self.config.has_memory:
+            self.pace.refits.known_fits = kept_fits(self.store)
         replay, kept = self._load(state)
         saved = start = replay.position.seq
         replay_snapshots = None
@@ -107,6 +111,7 @@ class Recovery:
             least = self.replay_snapshot_seconds
             replay_snapshots = ReplaySnapshots(state, commits, start, self.telemetry, least)
         yield from self._replay(replay, state.position, replay_snapshots)
+        self.pace.refits.known_fits = NO_FITS
         check_same(self.store.keys.feed, replay.position, state.position)
         self.telemetry.replayed(time.perf_counter() - began)
         self.telemetry.enter("answering")
@@ -151,6 +156,7 @@ class Recovery:
         for left in replay.input(self.store, target.cursor):
             while left:
                 self._check_stop()
+                keep_finished(self.store, self.pace.refits)
                 room = self.pace.room(predictor)
                 part, left = left[:room], left[room:]
                 if part:
@@ -166,6 +172,7 @@ class Recovery:
         """Yield while a refit must be waited for."""
         while has_to_wait():
             self._check_stop()
+            keep_finished(self.store, self.pace.refits)
             yield
 
     def _check_stop(self) -> None:

@@ -39,6 +39,7 @@ from workers.log import Logger
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequest
 from workers.session.flow_control import ConsumerBackpressure, InputReader, check_entries_exist
+from workers.session.kept_fits import keep_finished
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery
 from workers.session.snapshots import KeptSnapshots, body_of, is_due, kept_examples
@@ -508,7 +509,8 @@ class Session:
         self._traces.committed(outcome)
 
     def _publish(self) -> None:
-        """Publish the state at the last sent commit, if it is time."""
+        """Store finished fits, and publish the state at the last sent commit, if it is time."""
+        keep_finished(self._store, self._refits)
         if not self._predictor.is_waiting:
             self._publisher.offer(self._predictor, self._answered_position, self.epoch)
 

@@ -172,7 +172,7 @@ def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, run_co
 
 
 COMMANDS = [rule for rule in RULES["osvm-worker"] if rule.startswith("+")]
-OF_PUBLISHER = {"+time", "+expire"}
+OF_PUBLISHER = {"+time"}
 OF_WEBHOOK = {"+xreadgroup", "+xack"}
 OF_PAGE = {"+smembers", "+xrevrange"}
 OF_SEVERAL_SERVERS = {
@@ -204,7 +204,7 @@ def test_the_check_writes_nothing_and_names_any_one_command_or_key_that_lacks(ow
     [(permissions.of_webhook, rule) for rule in sorted(OF_WEBHOOK)]
     + [(permissions.of_publisher, rule) for rule in sorted(OF_PUBLISHER)],
 )
-def test_a_worker_that_posts_alarms_or_publishes_states_needs_two_more(own_redis, more, rule):
+def test_a_worker_that_posts_alarms_or_publishes_states_needs_more(own_redis, more, rule):
     url, keys = denied_to(own_redis, rule), FeedKeys("f")
     permissions.check(url, permissions.of_worker(keys))
     with pytest.raises(AccessDenied, match=rule[1:].upper()):
