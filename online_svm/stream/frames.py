@@ -109,13 +109,18 @@ def check_rows(X: Any, argument: str = "X") -> None:
 
 
 def check_table(X: Any, argument: str = "X") -> None:
-    """Raise InvalidInput as `check_rows`, or if rows are sparse or dicts, or names are equal."""
+    """Raise InvalidInput as `check_rows`, or for sparse or masked rows, dicts, or equal names."""
     import narwhals as nw
 
     check_rows(X, argument)
     if hasattr(X, "toarray"):  # every sparse matrix and array of scipy has it; one kind is a dict
         raise InvalidInput(
             f"{argument}: sparse rows are not taken; give dense ones, as {argument}.toarray()"
+        )
+    if np.ma.is_masked(X):
+        raise InvalidInput(
+            f"{argument}: masked values are not taken; give them as NaN: "
+            f"{argument}.astype(float).filled(float('nan'))"
         )
     is_list = isinstance(X, Sequence) or (isinstance(X, np.ndarray) and X.ndim == 1)
     first = X[0] if is_list and len(X) else X

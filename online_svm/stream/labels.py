@@ -122,7 +122,7 @@ def stream_text(y: object, must_be_integer: bool) -> str:
 
 
 def refuse_missing(labels: Iterable[Any]) -> None:
-    """Raise InvalidInput for the first label that is missing: None, NaN, NaT or pd.NA.
+    """Raise InvalidInput for the first label that is missing: None, NaN, NaT, pd.NA or masked.
 
     Examples
     --------
@@ -130,14 +130,15 @@ def refuse_missing(labels: Iterable[Any]) -> None:
     Traceback (most recent call last):
     online_svm.errors.InvalidInput: y: a label is nan; leave such rows out
     """
-    for label in labels:
+    for label in map(_plain, labels):
         if _is_missing(label):
-            raise InvalidInput(f"y: a label is {label}; leave such rows out")
+            shown = "masked" if label is np.ma.masked else label
+            raise InvalidInput(f"y: a label is {shown}; leave such rows out")
 
 
 def _is_missing(label: Any) -> bool:
     try:
-        return label is None or bool(label != label)
+        return label is None or label is np.ma.masked or bool(label != label)
     except (TypeError, ArithmeticError):  # pd.NA; a signalling NaN of `decimal`
         return True
 
@@ -201,4 +202,7 @@ class LabelTexts:
 
 
 def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+    """Return a label of numpy or Arrow as one of Python."""
+    if isinstance(label, np.generic):
+        return label.item()
+    return label.as_py() if hasattr(label, "as_py") else label

@@ -126,6 +126,8 @@ def _validated(
 
 def refuse_missing_labels(y: Any) -> None:
     """Raise InvalidInput if a label is missing; scikit-learn reads some of these as texts."""
+    if np.ma.is_masked(y):
+        refuse_missing([np.ma.masked])
     if y is not None:
         values = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if values.dtype.kind not in "biuSU":  # others have a value for a missing label

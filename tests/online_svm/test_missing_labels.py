@@ -56,6 +56,39 @@ def test_scikit_learn_doors_refuse_a_missing_label(missing, kind, form):
     refuses(lambda: OnlineClassifier().fit(frame, y))
 
 
+def test_masked_values_are_not_read_as_what_is_below_the_mask():
+    hidden = np.arange(20) == 7
+    y = np.ma.array(np.arange(20) % 2, mask=hidden)
+    masked = np.ma.array(X, mask=np.column_stack([hidden, hidden]))
+    for model in (OnlineClassifier(), OnlineSVC(), OnlineCalibrator(GaussianNB())):
+        with pytest.raises(InvalidInput, match=r"^y: a label is masked; leave such rows out$"):
+            model.fit(X, y)
+    with pytest.raises(InvalidInput, match=r"^y: a label is masked; leave such rows out$"):
+        river.OnlineClassifier().learn_one({"f": 1.0}, np.ma.masked)
+    way_on = r"^X: masked values are not taken; give them as NaN: X\.astype\(float\)\.filled"
+    for model in (OnlineClassifier(missing="mean"), OnlineSVC()):
+        with pytest.raises(InvalidInput, match=way_on):
+            model.fit(masked, y.data)
+    with pytest.raises(InvalidInput, match=way_on):
+        OnlineCalibrator(scores="margin").fit(masked[:, 0], y.data)
+    filled = masked.astype(float).filled(float("nan"))
+    assert np.isnan(filled[7]).all()
+    OnlineClassifier(missing="mean").fit(filled, y.data)
+    plain = np.ma.array(X, mask=False), np.ma.array(y.data, mask=False)
+    assert OnlineClassifier().fit(*plain).classes_.tolist() == [0, 1]
+
+
+def test_labels_of_arrow_are_those_of_python():
+    pa = package("pyarrow", installed_by="pip install 'online-svm[archive]'")
+    frame = pd.DataFrame(X, columns=["f", "g"])
+    model = river.OnlineClassifier()
+    model.learn_many(frame, pa.array(["a", "b"] * 10))
+    model.learn_one({"f": 1.0, "g": 0.0}, pa.scalar("a"))
+    assert [*model.predict_proba_one({"f": 0.0, "g": 0.0})] == ["a", "b"]
+    refuses(lambda: model.learn_many(frame, pa.array(["a", None] * 10)))
+    refuses(lambda: model.learn_one({"f": 1.0}, pa.scalar(None)))
+
+
 TEXTS = ["a", "b"] * 9 + ["a", None]
 COUNTS = [0, 1] * 9 + [0, None]
 
