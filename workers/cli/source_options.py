@@ -107,7 +107,7 @@ class SourceOptions:
     ] = None
     zone: Annotated[
         str | None,
-        opt("NAME", "Time zone of times of a table that have none, as Europe/Berlin; default UTC."),
+        opt("NAME", "Time zone of times that have none, as Europe/Berlin; default UTC."),
     ] = None
     encoding: Annotated[
         str | None,

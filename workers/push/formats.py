@@ -13,6 +13,7 @@ from workers.push.rows import (
     plain,
     refuse_columns,
     time_column,
+    time_texts,
     with_targets,
 )
 from workers.push.tables import csv_table, table_rows, with_slices_and_time
@@ -153,7 +154,7 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     names: list[str] = []
     buffer = cast(TextIO, _remember_attributes(lines, names, reading))
     wanted = None
-    times = time_column(reading, layout)
+    times, texts = time_column(reading, layout), time_texts(reading)
     table: Any = iter_arff(buffer, target=None)
     try:
         for x, _ in table:
@@ -161,6 +162,7 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
                 find_layout(names, reading, layout)
                 wanted = layout.features(names)
             # river's reader omits missing values; they are sent as null.
+            x = {name: texts.read(name, value) for name, value in x.items()}
             features = {name: plain(x.get(name), reading.missing) for name in wanted}
             y, id_ = (x.get(name) for name in (layout.label, layout.id))
             row = with_targets(features, y.strip(" '\"") if isinstance(y, str) else y, reading, id_)

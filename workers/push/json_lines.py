@@ -18,8 +18,9 @@ from workers.push.rows import (
     set_roles,
     slices_of,
     time_column,
+    time_texts,
 )
-from workers.push.times import TimeColumn
+from workers.push.times import TimeColumn, TimeTexts
 
 _ENTRY_KEYS = "x, y, p, id, s, time, score and score_version"
 _MAX_SHOWN = 3  # parts of an object in a message
@@ -28,20 +29,20 @@ _MAX_SHOWN = 3  # parts of an object in a message
 def json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterator[Row]:
     """Read objects in the form of an input entry (with `x`), or flat ones.
 
-    Values are sent unchanged; the feed rejects those that it cannot use.
+    Values but local times are sent unchanged; the feed rejects those that it cannot use.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     set_roles(reading, layout)
-    times = time_column(reading, layout)
+    times, texts = time_column(reading, layout), time_texts(reading)
     for line in lines:
         if line.strip():
             item = orjson.loads(line)
             if not isinstance(item, dict):
                 raise ValueError("a line must be a JSON object")
-            yield _json_row(item, reading, times)
+            yield _json_row(item, reading, times, texts)
 
 
-def _json_row(item: dict[str, Any], reading: Reading, times: TimeColumn) -> Row:
+def _json_row(item: dict[str, Any], reading: Reading, times: TimeColumn, texts: TimeTexts) -> Row:
     name, is_entry = reading.label or "y", isinstance(item.get("x"), list | dict)
     if reading.flatten and not is_entry:
         item = _flat(item, {reading.score, *reading.drop})
@@ -65,13 +66,13 @@ def _json_row(item: dict[str, Any], reading: Reading, times: TimeColumn) -> Row:
     x = item.pop("x") if is_entry else item
     if is_entry and item:
         raise BadSource(f"unknown keys beside {_ENTRY_KEYS}: {', '.join(item)[:200]}")
-    features = {} if reading.labels_only else _features(x, reading)
+    features = {} if reading.labels_only else _features(x, reading, texts)
     for role, value in (("label", y), ("probability", p), ("id", sent)):
         if isinstance(value, dict | list):
             raise BadSource(f"the {role} is {_kind(value)}, not one value")
     row = _targets(features, y, p, sent, reading)
     if at is not None and not reading.labels_only:
-        row = replace(row, time=times.milliseconds(at))
+        row = replace(row, time=times.milliseconds(texts.read(time_name or "time", at)))
     if not reading.labels_only:
         row = replace(row, score=plain(score, reading.missing), score_version=version or None)
     return row if s is None else replace(row, s=s)
@@ -92,7 +93,7 @@ def _flat(item: Mapping[str, Any], kept: set[str | None]) -> dict[str, Any]:
     return flat
 
 
-def _features(x: Any, reading: Reading) -> Any:
+def _features(x: Any, reading: Reading, texts: TimeTexts) -> Any:
     """Return the features without dropped columns, and with null for missing values.
 
     Raises BadSource for a feature that is an object or a list.
@@ -104,7 +105,7 @@ def _features(x: Any, reading: Reading) -> Any:
         for name, value in x.items():
             if isinstance(value, dict | list):
                 raise _not_one_value(name, value)
-        return {name: _present(value, reading) for name, value in x.items()}
+        return {name: texts.read(name, _present(value, reading)) for name, value in x.items()}
     for place, value in enumerate(x):
         if isinstance(value, dict | list):
             raise BadSource(f"x[{place}] is {_kind(value)}: a feature is one value")

@@ -5,7 +5,8 @@ the heads of the pages are read before a page is: they, and not the footer, say 
 pages allocates. Their format is the compact protocol of Thrift.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import IO, Any, NamedTuple
 
 from workers.push.reading import BadSource, Reading
@@ -46,8 +47,15 @@ def parquet_table(file: IO[bytes], reading: Reading) -> Table:
             _check_type(field)
         names = [field.name for field in wanted]
         budget = _Budget(size)
-        longest = [_checked_pages(file, chunks, budget) for chunks in groups]
+        # A group without a row, as pandas writes it for an empty table, has no pages.
+        longest = {
+            group: _checked_pages(file, chunks, budget)
+            for group, chunks in enumerate(groups)
+            if any(chunk.values for chunk in chunks)
+        }
         records = _records(source, names, longest, LongTexts(size))
+        if reading.id is not None and reading.id in names:
+            records = _without_rounded(records, source.schema_arrow, reading.id)
         return Table(source.schema_arrow.names, records)
     except BadSource:
         raise
@@ -86,15 +94,15 @@ class _Budget:
 
 
 def _records(
-    source: Any, wanted: Sequence[str], longest: Sequence[int], texts: LongTexts
+    source: Any, wanted: Sequence[str], longest: Mapping[int, int], texts: LongTexts
 ) -> Iterator[Record]:
     """Yield the rows; columns that are not wanted are not read, and are None.
 
-    `longest` bounds the bytes of text of a row in each group.
+    `longest` bounds the bytes of text of a row in each group that has rows.
     """
     at, names = 0, source.schema_arrow.names
     try:
-        for group, text_bytes in enumerate(longest):
+        for group, text_bytes in longest.items():
             rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, text_bytes)))
             for batch in source.iter_batches(rows, row_groups=[group], columns=wanted):
                 no_values = [None] * len(batch)
@@ -114,6 +122,19 @@ def _records(
         raise _damaged(error) from None
 
 
+def _without_rounded(records: Iterator[Record], schema: Any, name: str) -> Iterator[Record]:
+    """Yield the rows. Raises BadSource for an id that is a number of too few bits to keep it."""
+    place, kind = schema.get_field_index(name), str(schema.field(name).type)
+    most = {"float": 2.0**24, "halffloat": 2.0**11}.get(kind, inf)
+    for at, cells in records:
+        if isinstance(cells[place], float) and abs(cells[place]) >= most:
+            raise BadSource(
+                f"row {at}: the id {cells[place]:.0f} may have lost digits, as its column is of "
+                f"type {kind}: write it as integers or text"
+            )
+        yield at, cells
+
+
 def _damaged(error: Exception) -> BadSource:
     return BadSource(f"a damaged Parquet file: {' '.join(str(error).split())[:200]}")
 
@@ -124,6 +145,7 @@ class _Chunk(NamedTuple):
     begin: int  # of its bytes in the file
     end: int
     is_text: bool
+    values: int  # rows, also those without a value
 
 
 def _checked_footer(file: IO[bytes]) -> tuple[int, list[list[_Chunk]]]:
@@ -239,7 +261,7 @@ class _Thrift:
                     begin, dictionary = found[9], found.get(11) or 0
                     if 0 < dictionary < begin:
                         begin = dictionary
-                    yield _Chunk(begin, begin + found[7], found[1] == _BYTE_ARRAY)
+                    yield _Chunk(begin, begin + found[7], found[1] == _BYTE_ARRAY, found[5])
             else:
                 self._value(kind, 0)
 

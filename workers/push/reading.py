@@ -53,7 +53,7 @@ class Reading:
     order: Order | None = None  # of day, month and year
     encoding: str | None = None  # of a CSV file
     time_unit: TimeUnit | None = None  # of numbers in the column of the time
-    zone: str | None = None  # of times of a table without a zone, as Europe/Berlin
+    zone: str | None = None  # of times without a zone, as Europe/Berlin
     label_case: Literal["lower", "keep"] | None = None
     known: Convention | None = None  # what earlier tables of the feed proved
     examined: int = 1000  # rows that are read before the first one is converted

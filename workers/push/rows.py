@@ -13,7 +13,7 @@ import orjson
 from online_svm.stream.cells import is_number
 from workers.push.cell_reader import CellReader
 from workers.push.reading import BadSource, Reading
-from workers.push.times import TimeColumn
+from workers.push.times import TimeColumn, TimeTexts
 
 Features = Sequence[Any] | Mapping[str, Any]
 
@@ -190,6 +190,12 @@ def time_column(reading: Reading, layout: Layout) -> TimeColumn:
     known = None if reading.known is None else reading.known.time_unit
     layout.times = TimeColumn(reading.time, reading.time_unit or known)
     return layout.times
+
+
+def time_texts(reading: Reading) -> TimeTexts:
+    """Return the reader of times of a source whose other texts are sent as they are."""
+    known = None if reading.known is None else reading.known.zone
+    return TimeTexts(reading.zone or known)
 
 
 def plain(value: object, missing: frozenset[str]) -> object:

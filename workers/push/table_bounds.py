@@ -177,10 +177,12 @@ class Bounds:
         i, word = words[0]
         if not isinstance(word, str) or _TOTAL.match(word.strip()) is None:
             return False
-        # Beside a word such as a currency a total has no label; a brand's name may.
-        if len(words) > 1 and any(j == self.label for j, _ in present):
-            return False
         is_below_values = i < len(before) and _is_value(before[i]) and not is_blank(before[i])
+        # Beside another word a total has no label, unless it stands below numbers: a brand's name
+        # may have one.
+        has_label = any(j == self.label for j, _ in present)
+        if len(words) > 1 and has_label and not is_below_values:
+            return False
         return 2 * len(present) <= len(self.names) + 1 or is_below_values
 
     def _is_remark(self, cells: Sequence[object]) -> bool:

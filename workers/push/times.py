@@ -127,6 +127,30 @@ def in_zone(name: str, text: str, zone: ZoneInfo) -> str:
     return earlier.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+class TimeTexts:
+    """Reads the times of a source whose texts have no convention, as JSON lines.
+
+    A local time becomes one of the user's zone. Without a zone, the times of a column must all be
+    local, or all have a time zone.
+    """
+
+    def __init__(self, zone: str | None) -> None:
+        self._zone = None if zone is None else zone_of(zone)
+        self._first: dict[str, str | None] = {}  # of each column, the first text with a clock
+
+    def read(self, name: str, value: object) -> object:
+        """Return a value to send. Raises BadSource as `in_one_zone` and `in_zone`."""
+        if not isinstance(value, str) or not value[:4].isdecimal():  # most values are no times
+            return value
+        text = value.strip()
+        if has_zone(text) is None or not _is_time(text):
+            return value
+        if self._zone is not None:
+            return in_zone(name, text, self._zone)
+        self._first[name] = in_one_zone(name, self._first.get(name), text)
+        return value
+
+
 class TimeColumn:
     """Reads the times of the examples of a source, and notes how they go on."""
 
@@ -167,7 +191,7 @@ class TimeColumn:
             found = time_of(value)
         except InvalidExample:
             found = None
-        if found is None or found < 0:
+        if found is None or not 0 <= found <= _LAST:
             raise BadSource(
                 f"{self._name} is {str(value)[:40]!r}, no time: send 2024-01-05T10:30:00Z, or "
                 "seconds or milliseconds since 1970"
@@ -194,6 +218,12 @@ class TimeColumn:
             if found
             else f"{self._name} is {value:.17g}, no time: send 2024-01-05T10:30:00Z"
         )
+
+
+def _is_time(text: str) -> bool:
+    with suppress(InvalidExample):
+        return time_of(text) is not None
+    return False
 
 
 def _number(value: object) -> float | None:

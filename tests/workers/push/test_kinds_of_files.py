@@ -5,6 +5,7 @@ import io
 import os
 import zipfile
 
+import pandas as pd
 import pytest
 from system_tools import package
 
@@ -129,3 +130,10 @@ def test_a_parquet_file_with_any_byte_changed_is_read_or_refused(tmp_path):
                 continue
             assert refused.isprintable()
             assert len(refused) < 600
+
+
+def test_a_parquet_file_of_no_rows_is_an_empty_table(tmp_path):
+    package("pyarrow", installed_by="pip install 'online-svm[archive]'")
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"q": pd.Series([], dtype=float), "y": pd.Series([], dtype=str)}).to_parquet(path)
+    assert list(rows(str(path), Reading())) == []

@@ -163,6 +163,14 @@ def test_a_total_is_no_example_at_the_end_and_refused_between_rows(read, total):
         read(f"{table}{row}\n{table.partition(chr(10))[2]}")
 
 
+@pytest.mark.parametrize("total", ["Summe;;1.765,44;EUR", "Subtotal;1.765,44;;EUR"])
+def test_a_currency_below_the_labels_is_no_class(read, total):
+    table = "Nr;Betrag;Gebühr;y\n1;1.000,50;2,5;gut\n2;764,94;;schlecht\n"
+    found, lines = read(f"{table}{total}\n")
+    assert [x["Nr"] for x in found] == [1, 2]
+    assert any("left out  line 4" in line for line in lines)
+
+
 def test_a_brand_that_is_called_total_is_an_example(read):
     text = "Firma;Ort;Betrag;Art;y\nShell;;3,5;EUR;x\nTotal;;4,5;EUR;z\nTotal;;2,5;;x\n"
     assert [x["Firma"] for x in read(text)[0]] == ["Shell", "Total", "Total"]

@@ -112,6 +112,42 @@ def test_times_of_objects_with_and_without_a_zone_are_refused(read):
         read(text, "a.jsonl", time="at")
 
 
+FORMS = {
+    "a.jsonl": '{{"q":1,"at":"{}","y":"a"}}\n{{"q":1,"at":"{}","y":"a"}}\n',
+    "b.jsonl": '{{"x":{{"q":1,"at":"{}"}},"y":"a"}}\n{{"x":{{"q":1,"at":"{}"}},"y":"a"}}\n',
+    "c.jsonl": '{{"x":{{"q":1}},"time":"{}"}}\n{{"x":{{"q":1}},"time":"{}"}}\n',
+    "a.arff": "@relation r\n@attribute q numeric\n@attribute at string\n@attribute y {{a,b}}\n"
+    "@data\n1,{},a\n1,{},b\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("options", [{}, {"time": "at"}], ids=["feature", "time"])
+def test_times_of_other_sources_follow_the_same_rule(read, name, options):
+    if name[0] in "bc":
+        options = {}
+    local, with_zone = "2025-10-26T04:30:00", "2025-10-26T03:00:00Z"
+    with pytest.raises(BadSource, match=r" is .*, with a time zone, and .*, without one: write "):
+        read(FORMS[name].format(local, with_zone), name, **options)
+    expected = read(FORMS[name].format("2025-10-26T03:30:00Z", with_zone), name, **options)
+    for zone in ({"zone": "Europe/Berlin"}, {"known": Convention(zone="Europe/Berlin")}):
+        assert read(FORMS[name].format(local, with_zone), name, **zone, **options) == expected
+    assert len(read(FORMS[name].format(local, local), name, **options)) == 2
+
+
+def test_texts_that_end_like_a_time_are_sent_as_they_are(read):
+    texts = ["2025 at 10:30", "2025 at 10:30Z", "2025-10-26T10:30", "call T10:30Z"]
+    text = "".join(f'{{"q":"{each}","y":"a"}}\n' for each in texts)
+    assert [row.x["q"] for row in read(text, "a.jsonl")] == texts
+
+
+@pytest.mark.parametrize("form", ["q,at,y\n1,{},a\n", '{{"q":1,"at":"{}","y":"a"}}\n'])
+def test_a_time_after_the_year_9999_is_no_time(read, form):
+    name = "a.csv" if form.startswith("q") else "a.jsonl"
+    with pytest.raises(BadSource, match="at is '9999-12-31T23:59:59-12:00', no time"):
+        read(form.format("9999-12-31T23:59:59-12:00"), name, time="at")
+
+
 def test_local_times_are_read_in_their_zone_and_doubtful_hours_are_refused(read):
     options = {"time": "at", "zone": "Europe/Berlin"}
     times = ["26.10.2025 01:30", "26.10.2025 03:30", "27.10.2025", "2025-10-26T00:30Z"]
@@ -176,6 +212,13 @@ def test_an_id_that_is_a_long_double_is_refused_and_a_long_integer_is_not(read, 
                 list(rows(str(path), Reading(id="n")))
         else:
             assert [row.id for row in rows(str(path), Reading(id="n"))] == [*map(str, ids)]
+    for kind, number, is_lost in ((pa.float32(), 2**24 - 1, False), (pa.float16(), 2048, True)):
+        pq.write_table(pa.table({"n": pa.array([float(number)], kind), "y": ["a"]}), path)
+        if is_lost:
+            with pytest.raises(BadSource, match="row 1: the id 2048 may have lost digits, as its"):
+                list(rows(str(path), Reading(id="n")))
+        else:
+            assert [row.id for row in rows(str(path), Reading(id="n"))] == [str(number)]
     text = '{"n": 9007199254740994.0, "q": 1, "y": "a"}\n'
     with pytest.raises(BadSource, match="has more digits than a number keeps"):
         read(text, "a.jsonl", id="n")
