@@ -34,6 +34,7 @@
     DO(predictor_ensemble)                                                                                             \
     DO(predictor_expert_average)                                                                                       \
     DO(predictor_label_history)                                                                                        \
+    DO(predictor_memory_experts)                                                                                       \
     DO(predictor_neighbours)                                                                                           \
     DO(predictor_pair_prediction)                                                                                      \
     DO(predictor_recent_interval)                                                                                      \
@@ -45,6 +46,7 @@
     DO(refit_committee_ridge_logistic)                                                                                 \
     DO(refit_committee_stack)                                                                                          \
     DO(refit_committee_staleness)                                                                                      \
+    DO(refit_memory_trees)                                                                                             \
     DO(refit_time_columns)                                                                                             \
     DO(stream_answer_text)                                                                                             \
     DO(stream_split)                                                                                                   \

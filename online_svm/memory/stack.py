@@ -6,10 +6,10 @@ expert alone: without evidence the stack says what the first expert says.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from online_svm.compiled.elementary import exps, logs
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.refit.committee.stack import SoftmaxStack, fit_softmax
 from online_svm.storage.state import require
@@ -21,7 +21,13 @@ FIT_EVERY = 100  # labels
 RIDGE = 5.0
 TOLERANCE = 0.05  # largest entry of the gradient, a sum over the examples
 MAX_STEPS = 12
-MIN_PROBABILITY = 1e-6
+
+
+class StackedLabels(NamedTuple):
+    """Labels, and what the experts said of them."""
+
+    odds: Floats  # shape (n, n_experts, n_classes - 1); log-odds of the classes against the first
+    columns: Ints  # shape (n,); class columns
 
 
 class MemoryStacks(StoredArrays):
@@ -30,11 +36,11 @@ class MemoryStacks(StoredArrays):
     Examples
     --------
     >>> stacks = MemoryStacks(2, 2, [200, 1_000])
-    >>> flat, sure = np.full((600, 2), 0.5), np.tile([0.2, 0.8], (600, 1))
-    >>> for i in range(0, 600, 100):
-    ...     stacks.learn([flat[:100], sure[:100]], np.ones(100, dtype=np.int64))
-    >>> stacks.answer([flat[:1], sure[:1]]).round(2).tolist()
-    [[[0.03, 0.97]], [[0.01, 0.99]]]
+    >>> labels = stacks.room(100)
+    >>> labels.odds[:], labels.columns[:] = [[0.0], [1.4]], 1
+    >>> stacks.learned(labels, 100)
+    >>> stacks.weights[0].round(1).tolist(), stacks.next_stop
+    ([1.0, 1.4, 1.0], 200)
     """
 
     _stored = StateSchema(
@@ -53,40 +59,36 @@ class MemoryStacks(StoredArrays):
         self.weights = np.tile(self._centre, (len(sizes), 1))
 
     @property
+    def n_held(self) -> int:
+        """Number of newest labels that are held."""
+        return len(self._columns)
+
+    @property
     def next_stop(self) -> int:
         """Number of learned labels up to which the weights do not change."""
         return self.n - self.n % FIT_EVERY + FIT_EVERY
 
-    def answer(self, experts: Sequence[Floats] | Floats) -> Floats:
-        """Return the probabilities of each stack, shape (n_stacks, m, n_classes).
+    def room(self, count: int) -> StackedLabels:
+        """Return what is held of the newest labels, with room for `count` more at the end."""
+        self._odds.extend(count)
+        self._columns.extend(count)
+        return StackedLabels(self._odds.held, self._columns.held)
 
-        `experts`, each of shape (m, n_classes): the probabilities of each expert.
+    def learned(self, labels: StackedLabels, count: int) -> None:
+        """Count labels that were written to their room, up to `next_stop`, and fit if it is due.
+
+        `labels`: all that are held, these `count` last.
         """
-        odds = self._inputs(_odds_of(experts))
-        terms = np.zeros((len(self.weights), len(odds), self._n_classes))
-        for m in range(odds.shape[1]):
-            terms += self.weights[:, m, None, None] * odds[:, m]
-        terms = exps(terms - terms.max(axis=2, keepdims=True))
-        total = np.zeros(terms.shape[:2])
-        for k in range(self._n_classes):  # in this order, so that a row has the same bits anywhere
-            total += terms[:, :, k]
-        return np.asarray(terms / total[:, :, None])
+        self.n += count
+        if count and self.n % FIT_EVERY == 0:
+            for weights, size in zip(self.weights, self._sizes, strict=True):
+                newest = slice(-size, None)
+                self._fit(weights, self._inputs(labels.odds[newest]), labels.columns[newest])
 
-    def learn(self, experts: Sequence[Floats] | Floats, columns: Ints) -> None:
-        """Learn what the experts said of labelled rows, up to `next_stop`.
-
-        `experts`: each of shape (m, n_classes).
-        `columns`, shape (m,): class columns of the labels.
-        """
-        self._odds.append(_odds_of(experts))
-        self._columns.append(columns)
-        self.n += len(columns)
+    def drop_old(self) -> None:
+        """Drop the labels that no fit needs."""
         for held in (self._odds, self._columns):
             held.drop_before(held.stop - max(self._sizes))
-        if self.n % FIT_EVERY == 0:
-            for weights, size in zip(self.weights, self._sizes, strict=True):
-                inputs = self._inputs(self._odds.held[-size:])
-                self._fit(weights, inputs, np.ascontiguousarray(self._columns.held[-size:]))
 
     def _fit(self, weights: Floats, inputs: Floats, columns: Ints) -> None:
         """Fit the weights of a stack, in place, from where they are."""
@@ -109,9 +111,3 @@ class MemoryStacks(StoredArrays):
         if self._n_classes == 2:
             found[:, -1, 1] = 1.0
         return found
-
-
-def _odds_of(experts: Sequence[Floats] | Floats) -> Floats:
-    """Return log-odds of the classes against the first, shape (m, n_experts, n_classes - 1)."""
-    odds = logs(np.maximum(np.stack(list(experts), axis=1), MIN_PROBABILITY))
-    return np.asarray(odds[:, :, 1:] - odds[:, :, :1])

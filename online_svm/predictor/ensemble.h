@@ -21,4 +21,18 @@ static inline void clip(const double *values, int64_t n, double *clipped) {
     for (int64_t y = 0; y < n; y++) clipped[y] = values[y] < floor ? floor : values[y] * factor;
 }
 
+/* The weights of K experts: their logarithms, each one's part of the redistributed share, share and rate. */
+typedef struct {
+    double *logs;
+    const double *moved;
+    int64_t n;
+    double share, rate;
+} Mixture;
+
+/* Write the weighted mean of one row of the experts, `step` apart; their clipped rows to `parts`. */
+void mix_row(const double *experts, int64_t step, int64_t n_classes, Mixture of, double *parts, double *mixed);
+
+/* Multiply each weight by its expert's probability of the label: given[k * step]. */
+void learn_mixture(Mixture of, const double *given, int64_t step);
+
 #endif

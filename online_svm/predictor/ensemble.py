@@ -24,6 +24,15 @@ class WeightUpdate(NamedTuple):
     first: float | None = None  # part of the first expert in weight and share; None: equal
 
 
+class MixtureArrays(NamedTuple):
+    """What a kernel needs of an ensemble; it changes `logs`."""
+
+    logs: Floats  # shape (K,); logarithms
+    moved: Floats  # shape (K,); each expert's part of the redistributed share
+    share: float
+    rate: float
+
+
 CALIBRATORS_UPDATE = WeightUpdate(0.001)
 """Of the calibrator "mixed": primary prediction and published calibrators."""
 
@@ -83,6 +92,11 @@ class Ensemble(StoredArrays):
         weights = exps(self._logs - self._logs.max())
         return np.asarray(weights / math.fsum(weights))
 
+    @property
+    def arrays(self) -> MixtureArrays:
+        """The weights as kernels take them."""
+        return MixtureArrays(self._logs, self._moved, self._share, self._rate)
+
     def answer(self, experts: Floats | Sequence[Floats], columns: Ints) -> Floats:
         """Average rows in order; a labelled row changes the weights after its answer.
 
@@ -101,8 +115,7 @@ class Ensemble(StoredArrays):
         stacked = np.ascontiguousarray(experts)
         mixed = np.empty(stacked.shape[1:])
         parts = np.empty((len(stacked), stacked.shape[2]))
-        weights = _Weights(self._logs, self._moved, self._share, self._rate)
-        _mix(stacked, columns, weights, parts, mixed)
+        _mix(stacked, columns, self.arrays, parts, mixed)
         return mixed
 
     def added_to(self, block: PredictionBlock, columns: Ints) -> PredictionBlock:
@@ -111,18 +124,11 @@ class Ensemble(StoredArrays):
         return replace(block, maps={**block.maps, MIXED: mixed})
 
 
-class _Weights(NamedTuple):
-    logs: Floats  # shape (K,); logarithms
-    moved: Floats  # shape (K,); each expert's part of the redistributed share
-    share: float
-    rate: float
-
-
 @kernel
 def _mix(
     components: Floats,
     columns: Ints,
-    weights: _Weights,
+    weights: MixtureArrays,
     parts: Floats,
     mixed: Floats,
 ) -> None:

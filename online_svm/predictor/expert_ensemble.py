@@ -198,16 +198,16 @@ class ExpertEnsemble(Stored):
         self._ask(rows, stored, found, corrects=True)
         corrected = [found[name] for name in self._corrections]
         mixed = self._corrected.answer([average, *corrected], columns)
-        counted = mixed
+        point = mixed
         if self._is_delayed:
-            counted = np.where(sources.rows[:, None] >= 0, present, mixed)
+            point = np.where(sources.rows[:, None] >= 0, present, mixed)
         if self.memory is not None:
-            mixed, counted = _remembered(self.memory, counted, rows, stored.get(MEMORY))
+            point = self.memory.answer(point, rows._replace(stored=stored.get(MEMORY)))
         interval = None
         if self._intervals is not None:
-            interval = self._intervals.answer(columns, counted)
+            interval = self._intervals.answer(columns, point)
         self._first.keep(X, columns, recent)
-        return ExpertAnswers(mixed, interval, stored)
+        return ExpertAnswers(point, interval, stored)
 
     def _averaged(self, rows: RowsToLearn, found: Arrays, stored: Arrays) -> tuple[Floats, Floats]:
         """Return the average of the experts, and for rows with a source that of now.
@@ -295,35 +295,3 @@ class ExpertEnsemble(Stored):
             kinds = config.declared_kinds
             encoder = FeatureEncoder.fit(X, kinds, None, order)
         return Scaling.fit(bounded(X, encoder), standard=True, encoder=encoder)
-
-
-def _remembered(
-    memory: MemoryExperts, present: Floats, rows: RowsToLearn, stored: Floats | None
-) -> tuple[Floats, Floats]:
-    """Return the answers of a memory to rows, and those that the intervals count.
-
-    These differ for rows with a source, which are answered now before they are learned.
-
-    `present`, shape (m, n_classes): what the other experts say now.
-    `stored`, shape (m, n_classes, N_SAID): what is stored of each row, with delayed labels.
-    """
-    is_late = rows.sources >= 0
-    if stored is None or not is_late.any():
-        point = memory.answer(present, rows._replace(stored=stored))
-        return point, point
-    source_of = np.repeat(np.arange(len(present)), 1 + is_late)
-    places = np.arange(len(present)) + np.cumsum(is_late)  # of each row, after that of now
-    is_now = np.ones(len(source_of), dtype=bool)
-    is_now[places] = False
-    sources, held = rows.sources[source_of], stored[source_of]
-    joining = rows._replace(
-        X=rows.X[source_of],
-        columns=np.where(is_now, -1, rows.columns[source_of]),
-        sources=np.where(is_now | (sources < 0), -1, places[sources]),
-        stored=held,
-    )
-    point = memory.answer(present[source_of], joining)
-    stored[:] = held[places]
-    counted = point[places]
-    counted[is_late] = point[is_now]
-    return point[places], counted

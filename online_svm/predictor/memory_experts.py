@@ -16,16 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from online_svm.compiled.kernel import kernel
 from online_svm.memory.encoder import MemoryEncoder
-from online_svm.memory.stack import MemoryStacks
+from online_svm.memory.stack import MemoryStacks, StackedLabels
 from online_svm.predictor.calibrators import FIT_EVERY
-from online_svm.predictor.ensemble import Ensemble, WeightUpdate
+from online_svm.predictor.ensemble import Ensemble, MixtureArrays, WeightUpdate
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.refit.memory_trees import LONG, MID, MemoryTrees
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, Stored, number, part, record
 from online_svm.stream.labels import ClassView
-from online_svm.types import Bools, Floats, Ints
+from online_svm.types import Floats, Ints
 
 STACKS = (1_000, 3_000)  # labels of each stack
 PRESENT = "present"
@@ -104,70 +105,49 @@ class MemoryExperts(Stored):
     def answer(self, present: Floats, rows: RowsToLearn) -> Floats:
         """Return the average for rows in order; a labelled row is learned after its answer.
 
-        `present`, shape (m, n_classes): the present answers. `rows.stored`, shape (m, n_classes,
-        `N_SAID`), is read for rows with a source and written for the others.
-        """
-        columns, sources = rows.columns, rows.sources
-        said = np.repeat(present[None], N_SAID, axis=0)
-        asks = sources < 0
-        if self.is_awake:
-            said[1:N_STACKED, asks] = self._trees_of(rows.X[asks], present[asks])
-        of_stored = np.flatnonzero(sources == np.arange(len(sources)))
-        of_rows = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
-        if rows.stored is not None:
-            said[:, of_stored] = rows.stored[of_stored].transpose(2, 0, 1)
-        said[:N_STACKED, of_rows] = said[:N_STACKED, sources[of_rows]]
-        if self.is_awake:
-            self._stack(said, columns, sources)
-            point = self._average.answer(said, columns)
-            if self._credited < FIT_EVERY:
-                had_trees = (columns >= 0) & (said[1] != said[0]).any(axis=1)
-                point = self._judged(point, present, had_trees)
-        else:
-            point = present
-        if rows.stored is not None:
-            rows.stored[asks] = said.transpose(1, 2, 0)[asks]
-        return point
+        A row with a source is answered now, and learned with what is stored of its source.
 
-    def _judged(self, point: Floats, present: Floats, had_trees: Bools) -> Floats:
-        """Return the averages, but the present answers before `FIT_EVERY` labels with trees."""
-        before = self._credited + np.cumsum(had_trees) - had_trees
-        self._credited = min(FIT_EVERY, self._credited + int(np.count_nonzero(had_trees)))
-        return np.where(before[:, None] >= FIT_EVERY, point, present)
+        `present`, shape (m, n_classes): the present answers. `rows.stored`, shape (m, n_classes,
+        `N_SAID`), is written for rows without a source.
+        """
+        asks = rows.sources < 0
+        if not self.is_awake:
+            if rows.stored is not None:
+                rows.stored[asks] = present[asks][:, :, None]
+            return present
+        m, k = present.shape
+        stored = np.empty((0, k, N_SAID)) if rows.stored is None else rows.stored
+        said = _Rows(
+            np.ascontiguousarray(present), self._trees_of(rows.X, present), rows.columns,
+            rows.sources, stored, np.empty((m, k)),
+        )  # fmt: skip
+        now, then, parts = np.empty((3, N_SAID, k))
+        scratch = _Scratch(now, then, parts, np.empty((N_STACKED, k - 1)))
+        stacks, row = self._stacks, 0
+        size = stacks.n_held
+        labels = stacks.room(int(np.count_nonzero(rows.columns >= 0)))
+        while row < m:
+            until = size + stacks.next_stop - stacks.n
+            row, stop, self._credited = _answer(
+                said, row, self._average.arrays, (stacks.weights, *labels), size, until,
+                self._credited, FIT_EVERY, scratch,
+            )  # fmt: skip
+            stacks.learned(StackedLabels(labels.odds[:stop], labels.columns[:stop]), stop - size)
+            size = stop
+        stacks.drop_old()
+        return said.point
 
     def _trees_of(self, X: Floats, present: Floats) -> Floats:
         """Return the probabilities of the long and the mid trees, shape (2, m, n_classes)."""
         encoded = self._encoder.encode(X, learn=False)
-        found = np.repeat(present[None], 2, axis=0)
+        found = np.empty((2, *present.shape))
         for said, trees in zip(found, (self.long, self.mid), strict=True):
             if trees is None:
-                continue
-            columns = self._view.columns(np.arange(trees.n_classes)).tolist()
-            left = np.ones(len(present))
-            for column in range(present.shape[1]):
-                if column not in columns:
-                    left -= present[:, column]
-            said[:, columns] = 0.0
-            for column, p in zip(columns, trees.probabilities(encoded).T, strict=True):
-                said[:, column] += p * left  # classes of one slot add up
+                said[:] = present
+            else:
+                columns = self._view.columns(np.arange(trees.n_classes))
+                trees.write(encoded, columns, present, said)
         return found
-
-    def _stack(self, said: Floats, columns: Ints, sources: Ints) -> None:
-        """Write the answers of the stacks to `said`; they learn labelled rows after their own."""
-        at, stacks, m = 0, self._stacks, len(columns)
-        counts = np.cumsum(columns >= 0)
-        while at < m:
-            before = int(counts[at - 1]) if at else 0
-            stop = min(m, int(np.searchsorted(counts, before + stacks.next_stop - stacks.n)) + 1)
-            experts, own = said[:N_STACKED, at:stop], sources[at:stop]
-            answers, asks = stacks.answer(experts), own < 0
-            said[N_STACKED:, at:stop][:, asks] = answers[:, asks]
-            copies = np.flatnonzero((own >= 0) & (own != np.arange(at, stop)))
-            said[N_STACKED:, at + copies] = said[N_STACKED:, own[copies]]
-            labelled = columns[at:stop] >= 0
-            if labelled.any():
-                stacks.learn(experts[:, labelled], columns[at:stop][labelled])
-            at = stop
 
     def _on_restored(self) -> None:
         are_categories = self._encoder.are_categories
@@ -177,3 +157,39 @@ class MemoryExperts(Stored):
                 trees.check(are_categories, n_classes)
         require(self.mid is None or self.is_awake, "mid")
         require(self._credited <= FIT_EVERY, "credited")
+
+
+class _Rows(NamedTuple):
+    present: Floats  # shape (m, n_classes)
+    trees: Floats  # shape (2, m, n_classes)
+    columns: Ints  # shape (m,)
+    sources: Ints  # shape (m,); see `Sources`
+    stored: Floats  # shape (m, n_classes, N_SAID); without rows if labels come at once
+    point: Floats  # shape (m, n_classes), the averages
+
+
+class _Scratch(NamedTuple):
+    now: Floats  # shape (N_SAID, n_classes)
+    then: Floats  # shape (N_SAID, n_classes)
+    parts: Floats  # shape (N_SAID, n_classes)
+    odds: Floats  # shape (N_STACKED, n_classes - 1)
+
+
+@kernel
+def _answer(
+    rows: _Rows,
+    row: int,
+    average: MixtureArrays,
+    stacks: tuple[Floats, Floats, Ints],
+    size: int,
+    until: int,
+    credited: int,
+    needed: int,
+    scratch: _Scratch,
+) -> tuple[int, int, int]:
+    """Write the averages from `row` on, what is stored of the answers, and the weights.
+
+    `stacks`: weights, and the held labels of which the first `size` are written; a fit is due at
+    `until`. Return the next row, the labels that are written, and how many of answers with trees
+    there were, which counts up to `needed`: before, the present answers stand alone.
+    """

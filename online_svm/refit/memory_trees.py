@@ -10,18 +10,17 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from online_svm.compiled.elementary import exps, logistics
+from online_svm.compiled.elementary import exps
+from online_svm.compiled.kernel import kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.refit.committee.boosting import Boosting, Sample, grow_more, grow_two
 from online_svm.refit.committee.forest import (
     BINS,
-    LEAF_UNIT,
     LEAVES,
     NODES,
     Forest,
     Shorts,
     Words,
-    add_leaves,
 )
 from online_svm.refit.committee.ranks import MAX_RANK, orders_of, ranked
 from online_svm.storage.state import pack, require, unpack
@@ -139,27 +138,47 @@ class MemoryTrees(StoredRecord):
         require(self.sources.max() < len(are_categories), "sources")
         require(np.array_equal(self.are_ranks > 0, are_categories[self.sources]), "ranks")
 
-    def probabilities(self, X: Floats) -> Floats:
-        """Return the probabilities of encoded rows, shape (m, n_classes).
+    def write(self, X: Floats, columns: Ints, otherwise: Floats, said: Floats) -> None:
+        """Write the probabilities of encoded rows to `said`, shape (m, n_classes of the answer).
 
         `X`, shape (m, width): columns that were added after the fit are ignored.
+        `columns`, shape (n_classes,): column of each class in the answer.
+        `otherwise`, shape (m, n_classes of the answer): a class that the trees did not learn keeps
+            its probability here, and they share the rest.
         """
-        totals = np.zeros((len(X), self.leaves.shape[2]), dtype=np.int64)
-        add_leaves(self.features, self.cuts, self.leaves, self._features_of(X), totals)
-        if self.n_classes == 2:
-            p = logistics(np.asarray(totals[:, 0] * LEAF_UNIT, dtype=np.float64))
-            return np.stack([1.0 - p, p], axis=1)
-        terms = exps((totals - totals.max(axis=1, keepdims=True)) * LEAF_UNIT)
-        sums = np.zeros(len(X))
-        for k in range(self.n_classes):  # in this order, so that a row has the same bits anywhere
-            sums += terms[:, k]
-        return np.asarray(terms / sums[:, None])
+        trees = _Trees(
+            self.features, self.cuts, self.leaves, self.sources, self.ranks, self.are_ranks
+        )
+        scratch = _Scratch(
+            np.empty((len(X), len(self.sources))),
+            np.empty((len(X), self.leaves.shape[2]), dtype=np.int64),
+            np.empty(self.n_classes),
+        )
+        _write(trees, X, columns, otherwise, said, scratch)
 
-    def _features_of(self, X: Floats) -> Floats:
-        features = X[:, self.sources]
-        for f in np.flatnonzero(self.are_ranks).tolist():
-            features[:, f] = self.ranks[f, features[:, f].astype(np.int64)]
-        return np.ascontiguousarray(features)
+
+class _Trees(NamedTuple):
+    """The arrays of `MemoryTrees`."""
+
+    features: Words
+    cuts: Floats
+    leaves: Shorts
+    sources: Ints
+    ranks: Shorts
+    are_ranks: Bytes
+
+
+class _Scratch(NamedTuple):
+    features: Floats  # shape (m, n_features)
+    totals: Ints  # shape (m, S)
+    p: Floats  # shape (n_classes,)
+
+
+@kernel
+def _write(
+    trees: _Trees, X: Floats, columns: Ints, otherwise: Floats, said: Floats, scratch: _Scratch
+) -> None:
+    """Write the probabilities of encoded rows; see `MemoryTrees.write`."""
 
 
 def fit(task: FitTask) -> MemoryTrees:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from memory_forests import probabilities
 
 from online_svm import OnlineClassifier
 from online_svm.errors import InvalidConfig, InvalidSnapshot
@@ -60,7 +61,9 @@ def test_at_the_end_the_trees_have_learned_all_rows(n):
     memory = model._model.predictor._engine.memory
     for kind, trees in ((LONG, memory.long), (MID, memory.mid)):
         task = FitTask(kind, edges.bins(X, no), edges.values, no, codes, 2, 0, n)
-        np.testing.assert_array_equal(trees.probabilities(X[:50]), fit(task).probabilities(X[:50]))
+        np.testing.assert_array_equal(
+            probabilities(trees, X[:50]), probabilities(fit(task), X[:50])
+        )
     assert memory.fitted_at == n
 
 

@@ -39,14 +39,9 @@ static inline void find_leaves(const int32_t *features, const double *cuts, Matr
         }
 }
 
-static void call_add_leaves(const Slot *a, Slot *r) {
-    (void)r;
-    const int32_t *features = a[0].array.at;
-    const double *cuts = a[1].matrix.at;
-    const int16_t *leaves = a[2].array.at;
-    Matrix X = a[3].matrix;
-    IntMatrix totals = a[4].int_matrix;
-    int64_t trees = a[1].matrix.rows, decisions = totals.columns;
+void add_leaves(const int32_t *features, const double *cuts, const int16_t *leaves, int64_t trees, Matrix X,
+                IntMatrix totals) {
+    int64_t decisions = totals.columns;
     uint32_t nodes[ROWS_AT_ONCE];
     for (int64_t first = 0; first < X.rows; first += ROWS_AT_ONCE) {
         int64_t n = X.rows - first < ROWS_AT_ONCE ? X.rows - first : ROWS_AT_ONCE;
@@ -58,6 +53,11 @@ static void call_add_leaves(const Slot *a, Slot *r) {
             }
         }
     }
+}
+
+static void call_add_leaves(const Slot *a, Slot *r) {
+    (void)r;
+    add_leaves(a[0].array.at, a[1].matrix.at, a[2].array.at, a[1].matrix.rows, a[3].matrix, a[4].int_matrix);
 }
 
 /* Write log p_k / (1 - p_k) of the softmax of the logits of one row. */

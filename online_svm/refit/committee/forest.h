@@ -2,7 +2,7 @@
 #ifndef ONLINE_SVM_FOREST_H
 #define ONLINE_SVM_FOREST_H
 
-#include <stdint.h>
+#include "compiled/kernel.h"
 
 enum { DEPTH = 6, NODES = 63, LEAVES = 64, NO_CUT = 255, MAX_LEAF = 32767 };
 
@@ -15,5 +15,9 @@ typedef struct {
     int16_t *leaves;
     int64_t trees, decisions;
 } Forest;
+
+/* Add the leaves of each row of X to its totals, one a decision; `features` and `cuts` have shape (trees, NODES). */
+void add_leaves(const int32_t *features, const double *cuts, const int16_t *leaves, int64_t trees, Matrix X,
+                IntMatrix totals);
 
 #endif

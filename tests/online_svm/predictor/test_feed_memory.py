@@ -4,6 +4,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
+from memory_forests import probabilities
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -157,7 +158,7 @@ def replayed(X, y, present):
             no = np.zeros(4, dtype=bool)
             bins = Edges(edges).bins(X[newest:at], no)
             task = FitTask(kind, bins, edges, no, y[newest:at], 2, 0, at)
-            p[active:until, column] = fit(task).probabilities(X[active:until])
+            p[active:until, column] = probabilities(fit(task), X[active:until])
     awake = 200 + 80 // 4
     for place, size in ((3, 150), (4, 300)):
         weights = np.array([1.0, 0.0, 0.0, 0.0])
@@ -269,7 +270,7 @@ def test_an_erased_person_is_in_no_row_and_no_tree(without):
     edges = Edges.fit(rows, no)
     task = FitTask(memory_fits.LONG, edges.bins(rows, no), edges.values, no, y[kept], 2, 0, number)
     trees = erased._engine.memory.long
-    np.testing.assert_array_equal(trees.probabilities(X), fit(task).probabilities(X))
+    np.testing.assert_array_equal(probabilities(trees, X), probabilities(fit(task), X))
     copy, more = copy_of(erased), two_classes(300, seed=1)
     found = [one.step_many(more[0], [str(k) for k in more[1]])[0].point for one in (erased, copy)]
     np.testing.assert_array_equal(*found)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from memory_forests import probabilities
 
 from online_svm.compiled.elementary import exps, logistics
 from online_svm.memory.edges import Edges
@@ -30,7 +31,7 @@ def test_a_forest_is_that_of_the_committee_on_one_column_a_value(kind, n_classes
     edges = Edges.fit(X, are_categories)
     bins = edges.bins(X, are_categories)
     task = FitTask(kind, bins, edges.values, are_categories, codes, n_classes, 3, 77)
-    found = fit(task).probabilities(X)
+    found = probabilities(fit(task), X)
 
     values = np.unique(X[:, 2])
     one_hot = np.column_stack([X[:, :2], X[:, 2:] == values])
@@ -69,11 +70,26 @@ def test_a_row_has_the_same_bits_in_any_batch_and_with_further_columns(n_classes
     edges = Edges.fit(X, are_categories)
     bins = edges.bins(X, are_categories)
     trees = fit(FitTask(KINDS["mid"], bins, edges.values, are_categories, codes, n_classes, 0, 1))
-    whole = trees.probabilities(X)
+    whole = probabilities(trees, X)
     wider = np.column_stack([X, np.full(len(X), np.nan)])
-    single = [trees.probabilities(wider[i : i + 1]) for i in range(50)]
+    single = [probabilities(trees, wider[i : i + 1]) for i in range(50)]
     np.testing.assert_array_equal(np.concatenate(single), whole[:50])
     np.testing.assert_allclose(whole.sum(axis=1), 1.0)
+
+
+def test_a_class_that_the_trees_do_not_know_keeps_its_probability():
+    """The others share the rest; two classes that fell into one column are one."""
+    X, codes = data(3)
+    are_categories = np.array([False, False, True])
+    edges = Edges.fit(X, are_categories)
+    bins = edges.bins(X, are_categories)
+    trees = fit(FitTask(KINDS["long"], bins, edges.values, are_categories, codes, 3, 0, 1))
+    own, otherwise = probabilities(trees, X), np.tile([0.1, 0.2, 0.3, 0.4], (len(X), 1))
+    said = np.empty(otherwise.shape)
+    trees.write(X, np.array([3, 0, 3]), otherwise, said)
+    rest = 1.0 - 0.2 - 0.3
+    expected = [rest * own[:, 1], otherwise[:, 1], otherwise[:, 2], rest * (own[:, 0] + own[:, 2])]
+    np.testing.assert_allclose(said, np.column_stack(expected), atol=1e-15)
 
 
 def test_weights_halve_at_the_half_life_and_light_rows_are_left_out():

@@ -9,6 +9,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.predictor import (
     expert_average,
     joint_prediction,
+    memory_experts,
     pair_prediction,
     recent_interval,
     recent_stacks,
@@ -25,6 +26,8 @@ from online_svm.predictor.recent_interval import (
     Shifts,
 )
 from online_svm.predictor.simple_experts import N_EXPERTS, PENALTIES, Regressions
+from online_svm.refit import memory_trees
+from online_svm.refit.committee.forest import LEAVES, NODES
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.time_columns import fill_times
 from online_svm.stream import cells, split
@@ -160,6 +163,53 @@ def _mix(rng: np.random.Generator) -> Any:
         written += [experts.answer(components, _columns(rng, m, n_classes + 1)), experts._logs]
         written[-1] = written[-1].copy()
     return written
+
+
+def _remembered(rng: np.random.Generator) -> Any:
+    n_classes, m, is_late = whole(rng, 2, 6), whole(rng, 0, 20), rng.random() < 0.6
+    n, stacked = memory_experts.N_SAID, memory_experts.N_STACKED
+    update = WeightUpdate(pick(rng, [0.0, 0.005]), pick(rng, [1.0, 0.1]), 0.5)
+    average, size = Ensemble(n, update), whole(rng, 0, 4)
+    sources = _sources(rng, m)
+    if not is_late:
+        sources[:] = -1
+    stored = _probabilities(rng, m, n, n_classes)[: m if is_late else 0].swapaxes(1, 2)
+    said = memory_experts._Rows(
+        _probabilities(rng, m, n_classes), _probabilities(rng, 2, m, n_classes),
+        _columns(rng, m, n_classes + 1), sources, np.ascontiguousarray(stored),
+        np.zeros((m, n_classes)),
+    )  # fmt: skip
+    scratch = memory_experts._Scratch(
+        *(np.empty((n, n_classes)) for _ in range(3)), np.empty((stacked, n_classes - 1))
+    )
+    weights = rng.choice([0.3, 5.0]) * bell(rng, n - stacked, stacked + (n_classes == 2))
+    odds, columns = np.zeros((size + m, stacked, n_classes - 1)), np.zeros(size + m, dtype=np.int64)
+    row, credited, stops = 0, whole(rng, 0, 5), []
+    while row < m:
+        row, size, credited = memory_experts._answer(
+            said, row, average.arrays, (weights, odds, columns), size, size + whole(rng, 1, 9),
+            credited, 5, scratch,
+        )  # fmt: skip
+        stops += [row, size, credited]
+    return said.stored, said.point, odds, columns, average._logs, stops
+
+
+def _write_trees(rng: np.random.Generator) -> Any:
+    n_classes, features, width = whole(rng, 2, 6), whole(rng, 1, 5), whole(rng, 1, 4)
+    n_columns, m, count = n_classes + whole(rng, 0, 3), whole(rng, 0, 9), whole(rng, 1, 4)
+    codes = rng.integers(0, 9, (m, width)).astype(np.float64)
+    trees = memory_trees.MemoryTrees(
+        rng.integers(0, features, (count, NODES)).astype(np.int32),
+        np.floor(9.0 * rng.random((count, NODES))) + 0.5,
+        rng.integers(-900, 900, (count, LEAVES, 1 if n_classes == 2 else n_classes), np.int16),
+        rng.integers(0, width, features),
+        rng.integers(-4, 9, (features, memory_trees.N_CODES), np.int16),
+        rng.integers(0, 2, features, np.uint8),
+    )
+    said = np.zeros((m, n_columns))
+    columns = rng.integers(0, n_columns, n_classes)
+    trees.write(codes, columns, _probabilities(rng, m, n_columns), said)
+    return said
 
 
 def _write_votes(rng: np.random.Generator) -> Any:
@@ -310,6 +360,8 @@ CASES = {
     "label_history._answer": _history,
     "recent_stacks._stacked": _stacked,
     "ensemble._mix": _mix,
+    "memory_experts._answer": _remembered,
+    "memory_trees._write": _write_trees,
     "neighbours.write_votes": _write_votes,
     "pair_prediction._fill": _pair,
     "recent_interval._answer": _recent,
