@@ -24,7 +24,7 @@ FIGURES = {
     "start": ("figure", {"start": "start"}),
     "quality": ("set", {
         "streams": "quality.run", "river": "quality.river_track", "score": "quality.own_score",
-        "memory": "quality.memory",
+        "memory": "quality.memory", "nightly": "quality.nightly",
     }),
     "monitors": ("figure", {"monitors": "monitors.run"}),
     "svc": ("figure", {"estimator": "svc.estimator", "solver": "svc.solver"}),

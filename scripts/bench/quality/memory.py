@@ -140,8 +140,11 @@ def measured(X: pd.DataFrame, y: Ints) -> Values:
     return found | {"time_ratio": ratio}
 
 
-def nightly(X: pd.DataFrame, y: Ints) -> Floats:
-    """Return the answers of boosted trees that are retrained on all rows so far."""
+def nightly(X: pd.DataFrame, y: Ints, late: int = 0) -> Floats:
+    """Return the answers of boosted trees that are retrained on all rows so far.
+
+    `late`: answers that follow an example's own before its label comes.
+    """
     is_text = np.array([not pd.api.types.is_numeric_dtype(X[name]) for name in X])
     table: NDArray[Any] = np.column_stack([
         X[name].astype("category").cat.codes.replace(-1, np.nan) if text else X[name]
@@ -149,9 +152,9 @@ def nightly(X: pd.DataFrame, y: Ints) -> Floats:
     ])  # fmt: skip
     n_classes = int(y.max()) + 1
     p = np.full((len(y), n_classes), 1.0 / n_classes)
-    for at in range(RETRAINED_EVERY, len(y), RETRAINED_EVERY):
+    for at in range(late + RETRAINED_EVERY, len(y), RETRAINED_EVERY):
         model = HistGradientBoostingClassifier(categorical_features=is_text, random_state=0)
-        model.fit(table[:at], y[:at])
+        model.fit(table[: at - late], y[: at - late])
         rows = slice(at, at + RETRAINED_EVERY)
         p[rows] = 0.0
         p[rows, model.classes_] = model.predict_proba(table[rows])

@@ -36,13 +36,13 @@ WINDOWS = (500, 1000, 5000)
 BATCH = 1000
 
 
-def rolling(fit: Fit, window: int) -> Answer:
-    """Return the method that fits to a window of the newest labels."""
+def rolling(fit: Fit, window: int, every: int = FIT_EVERY) -> Answer:
+    """Return the method that fits to a window of the newest labels, every so many examples."""
 
     def answer(p: Floats, happened: Ints, late: int) -> Floats:
         found = p.copy()
-        for n in range(FIT_EVERY, len(p), FIT_EVERY):
-            known, asked = n - late, slice(n, n + FIT_EVERY)
+        for n in range(every, len(p), every):
+            known, asked = n - late, slice(n, n + every)
             if known >= MIN_LABELS:
                 used = slice(max(0, known - window), known)
                 found[asked] = _of_window(fit, p[used], happened[used], p[asked])
