@@ -189,7 +189,7 @@ def test_the_request_on_the_page_is_answered(scored):
     scored.learn(40)
     address = f"127.0.0.1:{scored.client.port}/feeds/{scored.store.keys.feed}"
     line = line.replace("127.0.0.1:8765/feeds/fraud", address)
-    line = line.replace("[0.5, 1.0]", "[0.5, 1.0, 2.0]")
+    line = line.replace('{"amount": 39.5, "country": "de"}', "[0.5, 1.0, 2.0]")
     command = [tool("curl", "curl"), *shlex.split(line)[1:]]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     found = json.loads(done.stdout)
