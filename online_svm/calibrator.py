@@ -22,7 +22,7 @@ from online_svm.stream.split import shuffled
 from online_svm.svm import wrapped_classifier
 from online_svm.svm.validation import check_same_classes, checked_labels, declared_classes
 from online_svm.svm.wrapped_classifier import ScoreKind
-from online_svm.types import Floats
+from online_svm.types import Bools, Floats
 
 
 @dataclass(eq=False, repr=False)
@@ -222,6 +222,13 @@ class OnlineCalibrator(FeedParameters, LabelledEstimator):
         Raises InvalidInput if X cannot be used.
         """
         return self._intervals(self._answers(X, version))
+
+    def predict_set(self, X: Any, version: str | int | None = None) -> Bools:
+        """Return whether each class is in the set of a row, as `OnlineClassifier.predict_set`.
+
+        Raises InvalidInput if X cannot be used, or `settings` have no `set_coverage`.
+        """
+        return self._sets(self._answers(X, version))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,). Raises InvalidInput."""

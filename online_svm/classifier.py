@@ -30,7 +30,7 @@ from online_svm.svm.validation import (
     checked_rows,
     declared_classes,
 )
-from online_svm.types import Floats
+from online_svm.types import Bools, Floats
 
 PLAYED_ROWS = 5_000
 """Rows of `fit`, the newest, that the model learns."""
@@ -223,6 +223,25 @@ class OnlineClassifier(ClassifierParameters, LabelledEstimator):
         Raises InvalidInput if X cannot be used.
         """
         return self._intervals(self._answers(X))
+
+    def predict_set(self, X: Any) -> Bools:
+        """Return whether each class is in the set of a row, shape (n, K).
+
+        The set has the classes that cannot be excluded, at least the most probable one. A label is
+        in the set of its answer with the long-run frequency `set_coverage` (Gibbs & Candes 2021);
+        see `online_svm.metrics.label_sets`. Before the first model it has all classes.
+
+        Raises InvalidInput if X cannot be used, or `settings` have no `set_coverage`.
+
+        Examples
+        --------
+        >>> X = np.arange(60.0)[:, None] % 2
+        >>> model = OnlineClassifier(settings={"set_coverage": 0.9})
+        >>> model = model.partial_fit(X, X[:, 0] > 0, classes=[False, True])
+        >>> model.predict_set([[0.0], [1.0]]).tolist()
+        [[True, False], [False, True]]
+        """
+        return self._sets(self._answers(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); see also `class_weight`.

@@ -91,6 +91,10 @@ class OnlineClassifier(ClassifierParameters, base.MiniBatchClassifier):
         labels = self._model.labels
         return {label: (low, high) for label, (low, high) in zip(labels, found, strict=True)}
 
+    def predict_set_one(self, x: Features) -> list[Any]:
+        """Return the labels that cannot be excluded; empty before the first label."""
+        return _labels_in_set(self._model, self._answer(x))
+
     def predict_one(self, x: Features, **_: Any) -> Any:
         """Return the most probable label; None before the first label."""
         labels = self._model.labels
@@ -207,6 +211,10 @@ class CalibratedModel(base.Wrapper[base.Classifier], base.Classifier):
         labels = self._calibrator.labels
         return {label: (low, high) for label, (low, high) in zip(labels, found, strict=True)}
 
+    def predict_set_one(self, x: Features) -> list[Any]:
+        """Return the labels that cannot be excluded."""
+        return _labels_in_set(self._calibrator, self._calibrator.ask(self._row(x)))
+
     @property
     def _calibrator(self) -> LabelledPredictor:
         if self._labelled_predictor is None:
@@ -225,6 +233,11 @@ class CalibratedModel(base.Wrapper[base.Classifier], base.Classifier):
         found = np.array([[stated.get(label, 0.0) for label in self._calibrator.labels]])
         assert columns is not None
         return columns.rows(found if found.sum() > 0.0 else np.full_like(found, np.nan))
+
+
+def _labels_in_set(model: LabelledPredictor, block: PredictionBlock) -> list[Any]:
+    (found,) = model.sets(block).tolist()
+    return [label for label, is_in in zip(model.labels, found, strict=True) if is_in]
 
 
 def calibrate(model: base.Classifier, **parameters: Any) -> CalibratedModel:

@@ -190,7 +190,7 @@ def _whole_promise(value: dict[str, float] | None) -> dict[str, float] | None:
 
 
 class DecisionConfig(Settings):
-    """Settings of `CostMatrix` and `PromisedErrorRate`."""
+    """Settings of `CostMatrix`, `PromisedErrorRate` and `LabelSets`."""
 
     costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
@@ -205,6 +205,12 @@ class DecisionConfig(Settings):
         "holds: each answer has a label or `review` as action. Needs `classes`. As "
         "error=.03,confidence=.95 (default). For two classes also miss, the share "
         "of the second decided as the first, and false_alarm, the reverse.",
+    )
+    set_coverage: float | None = Field(
+        None,
+        ge=0.5,
+        lt=1,
+        description="Long-run share of labels that are in the `set` of their answer, as .9.",
     )
 
     @model_validator(mode="after")

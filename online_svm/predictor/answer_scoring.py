@@ -13,6 +13,7 @@ from online_svm.config import SCORE, PredictorConfig
 from online_svm.metrics.agreement import Agreement
 from online_svm.metrics.cost_matrix import RealisedCost
 from online_svm.metrics.cumulative import OpenAnswers, StreamValidity
+from online_svm.metrics.label_sets import LabelSets, settled_masses
 from online_svm.metrics.label_weights import most_examples, without_p_values
 from online_svm.metrics.promised_error import PromisedErrorRate, SettledAnswers
 from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
@@ -62,7 +63,7 @@ class AnswerScoring(Stored):
     _stored = StateSchema(
         part("_kinds", stored_as="changed_kinds"), part("_validity"),
         part("_windows", stored_as="windowed"), part("_slices"), part("_monitors"), part("_costs"),
-        part("_budget"), part("promise"), part("_agreement"),
+        part("_budget"), part("promise"), part("sets"), part("_agreement"),
     )  # fmt: skip
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -84,6 +85,7 @@ class AnswerScoring(Stored):
         self._monitors = None if config.monitors == "off" else StreamMonitors(config)
         self._costs = RealisedCost.of(config)
         self.promise = PromisedErrorRate.of(config)
+        self.sets = LabelSets.of(config)
         self._agreement = Agreement(config.tolerance, counts_asked=config.label_budget is None)
 
     def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
@@ -141,7 +143,7 @@ class AnswerScoring(Stored):
         """Return an independent copy; parts that scoring does not change are shared."""
         other = copy(self)
         for name in (
-            "_validity", "_windows", "_monitors", "_kinds", "_costs", "promise", "_open",
+            "_validity", "_windows", "_monitors", "_kinds", "_costs", "promise", "sets", "_open",
             "_budget", "counts", "_agreement",
         ):  # fmt: skip
             setattr(other, name, deepcopy(getattr(self, name)))
@@ -171,6 +173,8 @@ class AnswerScoring(Stored):
             alarms = self._score_rows(rows, settled, since)
             if self.promise is not None:
                 part = _decided(self.promise, rows, part, settled, alarms)
+            if self.sets is not None:
+                part = _with_sets(self.sets, rows, part, settled)
             watched = self._watched(part, alarms, rows.X if rows.is_plain else rows.X[rows.answers])
             answers += watched if due is None else with_report(watched, self.report(due))
             begin, done = stop, answered
@@ -199,6 +203,7 @@ class AnswerScoring(Stored):
             features=self._features(),
             budget=None if budget is None else budget.report(),
             promise=None if self.promise is None else self.promise.report(),
+            sets=None if self.sets is None else self.sets.report(),
         )
 
     def _features(self) -> dict[str, FeatureReport] | None:
@@ -329,10 +334,27 @@ def _decided(
     counted = SettledAnswers.joined(
         SettledAnswers.of(rows.block, rows.columns, rows.before, promise.most) for rows in settled
     )
-    is_settled = order.learns | order.gaps
-    asked: Ints = (np.cumsum(is_settled) - is_settled)[order.answers]
-    thresholds = promise.follow(counted, asked, withdrawing)
+    thresholds = promise.follow(counted, _settled_before(order), withdrawing)
     return None if block is None else promise.decided(block, thresholds)
+
+
+def _with_sets(
+    sets: LabelSets,
+    order: LearningOrder,
+    block: PredictionBlock | None,
+    settled: Sequence[SettledRows],
+) -> PredictionBlock | None:
+    """Return the answers to the rows of `order` with sets, and count the rows' labels."""
+    ahead = [settled_masses(rows, sets.most) for rows in settled]
+    thresholds = sets.follow(np.concatenate([np.empty(0), *ahead]), _settled_before(order))
+    return None if block is None else sets.added_to(block, thresholds)
+
+
+def _settled_before(order: LearningOrder) -> Ints:
+    """Return the number of rows that are settled before each row that is answered."""
+    is_settled = order.learns | order.gaps
+    found: Ints = (np.cumsum(is_settled) - is_settled)[order.answers]
+    return found
 
 
 def with_report(watched: Watched, report: ValidityReport) -> Answers:

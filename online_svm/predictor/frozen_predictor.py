@@ -9,6 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.cost_matrix import CostMatrix
+from online_svm.metrics.label_sets import check_threshold, with_sets
 from online_svm.metrics.promised_error import NEVER, decided
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.calibrators import interval_calibrators
@@ -80,6 +81,7 @@ class AnsweringParts(NamedTuple):
     mixed: Ensemble | None  # None without the map "mixed"
     experts: ExpertEnsemble
     thresholds: Floats | None = None  # shape (n_groups,); those that decide, with `promise`
+    of_sets: float | None = None  # threshold of the sets, with `set_coverage`
 
     def answer(
         self,
@@ -208,6 +210,8 @@ class FrozenPredictor:
         if self._active is not None:
             block = replace(block, guarantee=self._guarantee, reason=self._reason)
         block = replace(block, notices=self._notices)
+        if parts.of_sets is not None:
+            block = with_sets(block, np.array([parts.of_sets]))
         if parts.thresholds is not None:
             return decided(block, parts.thresholds)
         return block if self._costs is None else self._costs.decided(block)
@@ -226,6 +230,8 @@ class FrozenPredictor:
         arrays: Arrays = {}
         if self._parts.thresholds is not None:
             header["thresholds"] = self._parts.thresholds.tolist()
+        if self._parts.of_sets is not None:
+            header["set_threshold"] = self._parts.of_sets
         if self._parts.mixed is not None:
             arrays |= nest("mixture", self._parts.mixed.state())
         header["experts"], parts = self._parts.experts.state()
@@ -281,7 +287,11 @@ class FrozenPredictor:
             thresholds = np.array(header["thresholds"], dtype=np.float64)
             require(thresholds.shape in ((1,), (2,)), "thresholds")
             require(bool(((thresholds >= 0.0) & (thresholds <= NEVER)).all()), "thresholds")
-        parts = AnsweringParts(active, mixed, experts, thresholds)
+        of_sets = header.get("set_threshold")
+        require((of_sets is None) == (config.set_coverage is None), "set_threshold")
+        if of_sets is not None:
+            check_threshold(of_sets)
+        parts = AnsweringParts(active, mixed, experts, thresholds, of_sets)
         return cls(config, n, schema, parts, (header["guarantee"], reason), tuple(notices))
 
 

@@ -147,7 +147,9 @@ class InferenceEngine(Stored):
         requests = request_schema(self._config).of_features(schema.names, schema.dimension)
         promise = self.scoring.promise
         thresholds = None if promise is None else promise.thresholds()
-        parts = self._parts._replace(thresholds=thresholds)
+        sets = self.scoring.sets
+        of_sets = None if sets is None else sets.threshold
+        parts = self._parts._replace(thresholds=thresholds, of_sets=of_sets)
         return FrozenPredictor(
             self._config, self._schedule.n, requests, parts, guarantee, self.scoring.notices
         )

@@ -14,7 +14,7 @@ from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.labelled_predictor import LabelledPredictor, parameters_of
 from online_svm.storage.saved_model import SavedModel, stored_config
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.types import Floats
+from online_svm.types import Bools, Floats
 
 
 class LabelledEstimator(ClassifierMixin, BaseEstimator):
@@ -89,6 +89,10 @@ class LabelledEstimator(ClassifierMixin, BaseEstimator):
     def _intervals(self, block: PredictionBlock) -> Floats:
         """Return the intervals of answers in the order of `classes_`, shape (n, K, 2)."""
         return self._model.intervals(block)[:, self._order]
+
+    def _sets(self, block: PredictionBlock) -> Bools:
+        """Return the sets of answers in the order of `classes_`, shape (n, K)."""
+        return self._model.sets(block)[:, self._order]
 
 
 def sorted_array(labels: list[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from online_svm.refit.learner import InlineRefitter
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
-from online_svm.types import Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 SETTINGS_FIXED_BY_ESTIMATORS = frozenset(
     {"classes", "horizon", "label_budget", "labels", "maturity"}
@@ -134,6 +134,27 @@ class LabelledPredictor:
         found[:, seen, 0], found[:, seen, 1] = block.lower[:, :-1], block.upper[:, :-1]
         found[:, unseen, 1] = block.upper[:, -1:]
         found[:, :, 1] = np.maximum(found[:, :, 1], self.probabilities(block))
+        return found
+
+    def sets(self, block: PredictionBlock) -> Bools:
+        """Return whether each of `labels` is in the set of a row, shape (m, K).
+
+        Unseen labels are in it together. The most probable label always is; without a label so far,
+        all are.
+
+        Raises InvalidInput without `set_coverage`.
+        """
+        if block.sets is None:
+            raise InvalidInput(
+                "set_coverage: without it answers have no sets; settings={'set_coverage': 0.9}"
+            )
+        classes = self.predictor.classes
+        found = np.ones((len(block), len(classes)), dtype=bool)
+        if not block.point.shape[1] or block.classes == classes:
+            return block.sets if block.classes == classes else found
+        seen, unseen = self._seen(block)
+        found[:, seen], found[:, unseen] = block.sets[:, :-1], block.sets[:, -1:]
+        found[np.arange(len(block)), self.probabilities(block).argmax(axis=1)] = True
         return found
 
     def weighed(self, block: PredictionBlock) -> Floats:

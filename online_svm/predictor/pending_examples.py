@@ -54,7 +54,7 @@ _MAPS = {"maps": "maps", "map_intervals": "map_intervals", "member_outputs": "sa
 
 _SCHEMA = tuple(f.name for f in fields(PredictionBlock))
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
-_DECIDED = ("actions", "action", "expected_cost", "notices")  # not needed once published
+_DECIDED = ("actions", "action", "expected_cost", "sets", "notices")  # not needed once published
 _BUDGETED = ("label_probability", "label_draw")  # only with a label budget
 _CONSTANTS = tuple(
     name for name in _SCHEMA if name not in {*_ARRAYS, *_MAPS, *_DECIDED, *_BUDGETED}

@@ -34,7 +34,7 @@ CREATE TABLE forms (
   guarantee TEXT, reason TEXT);
 CREATE TABLE answers (
   seq INTEGER PRIMARY KEY, ms, number, form INTEGER, numbers BLOB, payload TEXT, status TEXT,
-  id TEXT, n INTEGER, label TEXT, lower REAL, upper REAL, probability REAL, scores,
+  id TEXT, n INTEGER, label TEXT, lower REAL, upper REAL, probability REAL, "set" TEXT, scores,
   svm_label TEXT, category INTEGER, category_size INTEGER, model INTEGER, calibration INTEGER,
   taxonomy INTEGER, action TEXT, expected_cost REAL, label_wanted INTEGER, label_probability REAL,
   imputed INTEGER, code TEXT, about TEXT, first INTEGER, example TEXT, done TEXT,

@@ -30,8 +30,8 @@ Status = Literal["ok", "warming"]
 Guarantee = Literal["exact", "approximate", "none"]
 
 Kind = Literal[
-    "constant", "about", "count", "optional", "label", "category", "own", "action", "cost",
-    "wanted", "share", "codes", "list", "pairs", "lists_by_map", "pairs_by_map",
+    "constant", "about", "count", "optional", "label", "category", "own", "members", "action",
+    "cost", "wanted", "share", "codes", "list", "pairs", "lists_by_map", "pairs_by_map",
 ]  # fmt: skip
 """The form in which a block stores a column, which determines its encoding.
 
@@ -42,6 +42,7 @@ Kind = Literal[
 - ``label``: an index into the classes, -1 for none;
 - ``category``: an integer for each row, -1 for none;
 - ``own``: the value of the predicted label, from an array of shape (m, K);
+- ``members``: the classes of the row, from an array of shape (m, K) of bool; absent without sets;
 - ``action``, ``cost``: the chosen action, absent without decisions, and its expected cost, absent
   without costs;
 - ``wanted``, ``share``: whether the label is wanted, and its probability; absent without a label
@@ -95,6 +96,9 @@ COLUMNS = (
     Column("upper", "own", Probability, "Ends of its interval.", unknown=1.0),
     Column("probability", "own", Probability | None, "Probability of `label`.",
         source=("point",)),
+    Column("set", "members", list[str | None] | None,
+        "With `set_coverage`: the [classes that cannot be excluded](how-to/sets.md), at least "
+        "the most probable.", source=("sets",)),
     Column("action", "action", str | None,
         ("With `costs`, after warm-up: the action of least expected cost. With "
         "`promise`: the label or `review`."), source=("action", "actions")),

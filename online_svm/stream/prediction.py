@@ -63,6 +63,8 @@ class PredictionBlock:
         Index of the chosen action.
     expected_cost : ndarray of shape (m,), or None
         Expected cost of that action; None without costs.
+    sets : ndarray of bool of shape (m, K), or None
+        Whether each class is in the set of labels; None without `set_coverage`.
     notices : tuple of str
         Codes of the notices that were open when the rows were answered.
     member_outputs : dict of str to ndarray with m rows, or None
@@ -101,6 +103,7 @@ class PredictionBlock:
     actions: tuple[str, ...] = ()
     action: Ints | None = None
     expected_cost: Floats | None = None
+    sets: Bools | None = None
     notices: tuple[str, ...] = ()
     member_outputs: dict[str, Floats] | None = None
     label_probability: Floats | None = None
@@ -146,7 +149,7 @@ class PredictionBlock:
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
 """Attributes with one row per example."""
 
-_OPTIONAL = ("action", "expected_cost", "label_probability", "label_draw")
+_OPTIONAL = ("action", "expected_cost", "sets", "label_probability", "label_draw")
 """Further ones, which may be None."""
 
 
@@ -164,6 +167,8 @@ class Prediction:
         The most probable class; None for the slot of unseen labels, or before a class is known.
     probability, lower, upper : float
         Of `label`, from 0 to 1. Before a class is known they are None, 0 and 1.
+    set : tuple of (str or None), or None
+        The classes that cannot be excluded, with `set_coverage`.
     classes, probabilities, intervals : tuple of length K
         The sorted classes, of which a last None is the slot of unseen labels, with their
         probabilities, which sum to 1, and pairs (lower, upper).
@@ -201,6 +206,7 @@ class Prediction:
     lower: float
     upper: float
     probability: float | None
+    set: tuple[str | None, ...] | None
     action: str | None
     expected_cost: float | None
     label_wanted: bool | None
@@ -271,6 +277,12 @@ def _action(block: PredictionBlock, column: Column, i: int) -> object:
     return column.unknown if block.action is None else block.actions[int(block.action[i])]
 
 
+def _members(block: PredictionBlock, column: Column, i: int) -> object:
+    if block.sets is None:
+        return column.unknown
+    return tuple(block.classes[k] for k in np.flatnonzero(block.sets[i]).tolist())
+
+
 def _may_be_absent(block: PredictionBlock, column: Column, i: int) -> object:
     values: Floats | Bools | None = getattr(block, column.name)
     return column.unknown if values is None else values[i].item()
@@ -315,6 +327,7 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "category": _category,
     "own": _own,
     "action": _action,
+    "members": _members,
     **dict.fromkeys(("cost", "wanted", "share"), _may_be_absent),
     "codes": _codes,
     "list": _list,

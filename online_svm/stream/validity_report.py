@@ -284,6 +284,20 @@ class PromiseReport(StrictRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class SetReport(StrictRecord):
+    """Sets of labels, with `set_coverage`."""
+
+    labels: Annotated[Count, doc("Labels of answers of a model.")]
+    coverage: Annotated[
+        Probability | None,
+        doc("Share of them in the set; of late labels, by the threshold before the label."),
+    ]
+    recent_labels: Annotated[Count, doc("The last 500 to 1,000 of them.")]
+    recent_coverage: Annotated[Probability | None, doc("Share of these in the set.")]
+    size: Annotated[float | None, doc("Mean number of classes in a set.")]
+
+
+@dataclass(frozen=True, slots=True)
 class MonitorsReport(StrictRecord):
     """State of the monitors."""
 
@@ -342,3 +356,4 @@ class ValidityReport:
     )
     budget: Annotated[LabelBudgetReport | None, doc("With a `label_budget`.")] = None
     promise: Annotated[PromiseReport | None, doc("With `promise`.")] = None
+    sets: Annotated[SetReport | None, doc("With `set_coverage`.")] = None

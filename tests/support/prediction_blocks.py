@@ -64,4 +64,5 @@ def blocks(draw):
         actions=tuple(actions),
         action=integers(0, len(actions) - 1) if actions else None,
         expected_cost=floats(m, values=finite) if actions and draw(st.booleans()) else None,
+        sets=floats(m, k) > 0.3 if draw(st.booleans()) else None,
     )

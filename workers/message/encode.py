@@ -56,11 +56,14 @@ def encode_block(
     """
     layout = _layout(_common(block))
     numbers = np.concatenate([values(block) for values in layout.numbers], axis=1)
-    texts = layout.texts
+    texts, sets = layout.texts, list[Ints]()
+    if block.sets is not None:
+        texts, set_of = _with_sets(block, texts)
+        sets.append(set_of)
     if not np.abs(numbers).max(initial=0.0) < LARGE:  # true of a NaN, too
         texts = _with_large(numbers, texts)
     m = len(numbers)
-    wholes = np.concatenate([np.asarray(seqs), *layout.wholes(block)]).reshape(-1, m)
+    wholes = np.concatenate([np.asarray(seqs), *layout.wholes(block), *sets]).reshape(-1, m)
     out, ends = np.empty(m * layout.room, dtype=np.uint8), np.empty(m, dtype=np.int64)
     classes = block.point.shape[1]
     write_rows(
@@ -82,8 +85,25 @@ def _with_large(numbers: Floats, texts: tuple[Bytes, Ints]) -> tuple[Bytes, Ints
     if not np.isfinite(numbers).all():
         raise ValueError("a prediction holds a number that is not finite")
     at = np.abs(numbers) >= LARGE
-    found = _joined([dumps(number) for number in numbers[at].tolist()])
-    numbers[at] = FIRST_TEXT + len(texts[1]) - 1 + np.arange(at.sum())
+    more = [dumps(number) for number in numbers[at].tolist()]
+    numbers[at] = FIRST_TEXT + len(texts[1]) - 1 + np.arange(len(more))
+    return _added(texts, more)
+
+
+def _with_sets(
+    block: PredictionBlock, texts: tuple[Bytes, Ints]
+) -> tuple[tuple[Bytes, Ints], Ints]:
+    """Return the texts with those of the different sets of a block, and which a row has."""
+    assert block.sets is not None
+    labels = [orjson.dumps(label) for label in block.classes]
+    different, set_of = np.unique(block.sets, axis=0, return_inverse=True)
+    found = [b"[%b]" % b",".join(labels[k] for k in np.flatnonzero(one)) for one in different]
+    return _added(texts, found), set_of.reshape(-1)
+
+
+def _added(texts: tuple[Bytes, Ints], more: Sequence[bytes]) -> tuple[Bytes, Ints]:
+    """Return texts with more after them."""
+    found = _joined(more)
     begins = np.concatenate([texts[1], texts[1][-1] + found[1][1:]])
     return np.concatenate([texts[0], found[0]]), begins
 
@@ -122,6 +142,7 @@ def _common(block: PredictionBlock) -> _Common:
         (
             *[name for name in _BY_SETTING if getattr(block, name) is None],
             *([] if block.notices else ["notices"]),
+            *(["set"] if block.sets is None else []),
             *[name for name in _OPTIONAL if getattr(block, name)[0] < 0],
         ),
         bool(block.label[0] >= 0),
@@ -169,11 +190,14 @@ class _Layout:
         absent = common.absent
         wholes = [name for name in _WHOLES if name not in absent]
         self.wholes = attrgetter(*wholes)
-        self._rows = {"seq": 0} | {name: 1 + i for i, name in enumerate(wholes)}
+        self._rows = {name: i for i, name in enumerate(["seq", *wholes, "set"])}
         labels = [orjson.dumps(label) for label in common.constants[_CONSTANT.index("classes")]]
         actions = [orjson.dumps(name) for name in common.actions]
-        self._bases = {"action": len(labels), "label_wanted": len(labels) + len(actions)}
-        self.texts = _joined([*labels, *actions, b"false", b"true"])
+        texts = [*labels, *actions, b"false", b"true"]
+        self._bases = {
+            "action": len(labels), "label_wanted": len(texts) - 2, "set": len(texts),
+        }  # fmt: skip
+        self.texts = _joined(texts)
         self.head = b'{"v":%d,"status":%b,' % (VERSION, dumps(common.status))
         self._fixed, self._plan = b"", list[tuple[int, int, int, int]]()
         self._write("seq", lambda: self._value(Value.WHOLE, self._rows["seq"]))
@@ -185,7 +209,8 @@ class _Layout:
         self.fixed = np.frombuffer(self._fixed, dtype=np.uint8)
         self.plan = np.array(self._plan, dtype=np.int64)
         longest = int(np.diff(self.texts[1]).max(initial=_LONGEST_NUMBER))
-        self.room = len(self.fixed) + len(self.plan) * longest
+        of_set = sum(len(label) + 1 for label in labels)
+        self.room = len(self.fixed) + len(self.plan) * longest + of_set
 
     def _place_numbers(self) -> None:
         """Place what `write_rows` rounds as distributions, then their ends, then the others."""
@@ -234,7 +259,7 @@ class _Layout:
                 self._fixed += dumps(None if reason is None else reason.about)
             case "count" | "optional" | "category":
                 self._value(Value.WHOLE, self._rows[name])
-            case "label" | "action" | "wanted":
+            case "label" | "action" | "wanted" | "members":
                 self._value(Value.TEXT, self._rows[name], self._bases.get(name, 0))
             case "own" if common.has_label:
                 self._value(Value.OWN_NUMBER, self._places[source], self._rows["label"])

@@ -36,6 +36,7 @@ from online_svm.stream.validity_report import (
     MonitorsReport,
     PromiseReport,
     ReliabilityBin,
+    SetReport,
     SliceScores,
     ValidityReport,
     WeightedScores,
@@ -48,7 +49,7 @@ from workers.message.encode import dumps
 OPTIONAL = (
     "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
     "imputed", "set", "notices", "agreement", "windowed", "monitors", "labels", "costs",
-    "features", "promise", "budget", "traceparent",
+    "features", "promise", "sets", "budget", "traceparent",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 
@@ -109,7 +110,6 @@ PredictionMessage = create_model(
     __base__=AnswerHead,
     __doc__="Answer to an accepted example.",
     **fields_of(COLUMNS),
-    set=(list[str | None] | None, optional("Reserved: the classes that cannot be excluded.")),
     traceparent=(
         str | None,
         optional("[Trace context](http.md#trace-context)."),
@@ -261,7 +261,8 @@ STREAMS: dict[str, tuple[type, ...]] = {
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, Notice,
         FeatureNotice, LateLabelReport,
         AgreementReport, SpanAgreement, RangeAgreement, ClassAgreement, UnlabelledRange,
-        LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport, LabelBudgetReport,
+        LabelCounts, MeanBounds, CostReport, PromiseReport, SetReport, FeatureReport,
+        LabelBudgetReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),

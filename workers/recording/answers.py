@@ -132,7 +132,7 @@ _INTEGER = (
 _REAL = ("lower", "upper", "probability", "expected_cost", "label_probability")
 TYPES: dict[str, type] = {
     **dict.fromkeys(_TEXT, str), **dict.fromkeys(_INTEGER, int), **dict.fromkeys(_REAL, float),
-    "label_wanted": bool, "scores": list, "about": dict,
+    "label_wanted": bool, "scores": list, "set": list, "about": dict,
 }  # fmt: skip
 """Fields that have a column of their own, with the only type that it keeps."""
 
@@ -295,7 +295,7 @@ def _stored(name: str, value: Any) -> tuple[str, int | None, Any]:
             raise TypeError(name)
         packed = struct.pack(f"<{len(value)}d", *value)
         return name, len(value), value[0] if len(value) == 1 else packed
-    if name == "about":
+    if name in ("about", "set"):
         return "json", None, orjson.dumps(value).decode()
     return "flag" if kind is bool else "value", None, value
 

@@ -27,7 +27,7 @@ def test_a_block_has_every_attribute_that_a_column_is_read_from_and_no_other():
 
 def test_a_message_has_the_columns_after_its_head():
     names = [column.name for column in COLUMNS]
-    assert list(PredictionMessage.model_fields) == [*HEAD, *names, "set", "traceparent"]
+    assert list(PredictionMessage.model_fields) == [*HEAD, *names, "traceparent"]
 
 
 def test_every_column_has_a_line_of_documentation():

@@ -62,7 +62,9 @@ def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
 def test_answers_before_a_model_are_encoded_through_the_schema(classes, interval_level):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(40, 2)), rng.choice(classes or ("x", "y"), 40).tolist()
-    config = PredictorConfig(features=2, classes=classes, interval_level=interval_level)
+    config = PredictorConfig(
+        features=2, classes=classes, interval_level=interval_level, set_coverage=interval_level
+    )
     answers = OnlinePredictor(config).step_many(X, y)
     warming = [b for b in answers if isinstance(b, PredictionBlock) and b.status == "warming"]
     assert max(map(len, warming)) > 1  # a block whose rows differ

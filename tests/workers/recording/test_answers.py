@@ -29,7 +29,7 @@ def prediction(seq, *, numbers, scores, label, id, counted, reason):
     sent = {} if id is None else {"id": id}
     return dumps({
         "v": 2, "status": "ok", **sent, "seq": seq, "n": counted, "label": label, "lower": a,
-        "upper": b, "probability": a, "method": "experts", "interval_level": 0.9,
+        "upper": b, "probability": a, "set": [label], "method": "experts", "interval_level": 0.9,
         "classes": ["a", label], "probabilities": [a, b], "intervals": [rest[:2], rest[2:4]],
         "venn": [rest[4:6], rest[6:8]], "maps": {"platt": rest[:2], label: rest[2:4]},
         "map_intervals": {"binning": [rest[:2], rest[:2]]}, "scores": scores, "svm_label": label,
