@@ -1,8 +1,12 @@
 """Sum in a fixed order that still allows vector instructions.
 
-Term j is added to lane j mod `LANES`; the lanes are then added pairwise. `sum_rows` adds rows one
-after the other.
+Term j is added to lane j mod `LANES`; the lanes are then added pairwise. `sum_rows` and `in_turn`
+add one after the other.
 """
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -27,6 +31,11 @@ def variance(values: Floats) -> float:
     flat = np.array(values, dtype=np.float64, order="C").reshape(-1)
     flat -= total(flat) / len(flat)
     return total(flat * flat) / len(flat)
+
+
+def in_turn(values: Iterable[float]) -> float:
+    """Return the sum of a few numbers; from Python 3.12 on the built-in `sum` of floats differs."""
+    return reduce(add, values, 0)
 
 
 def sum_rows(values: Floats) -> Floats:

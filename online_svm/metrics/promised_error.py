@@ -26,6 +26,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from online_svm.compiled.elementary import exps, logs
+from online_svm.compiled.ordered_sums import in_turn
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import REVIEW, Promised
 from online_svm.metrics.label_weights import most_examples
@@ -229,7 +230,7 @@ class PromisedErrorRate(Stored):
             for i in np.flatnonzero(counts).tolist():
                 wrong = bool(is_wrong[i])
                 held = [f[wrong] * (h + 1.0) for f, h in zip(factors, held, strict=True)]
-                if sum(held) >= limit * len(held):
+                if in_turn(held) >= limit * len(held):
                     first = min(first, i)
                     break
             self._excess[j] = held

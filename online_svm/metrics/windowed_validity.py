@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
+from online_svm.compiled.ordered_sums import in_turn
 from online_svm.config.groups import WindowConfig
 from online_svm.metrics.label_weights import design_effect, weighted_square, with_spread_of_labels
 from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
@@ -291,9 +292,9 @@ def _brier_scale(ring: WindowRing) -> float:
 
 def _overall(by_label: Figures, by_class: Figures, square: float, scale: float) -> WindowScores:
     """Return the scores of all examples, from sums by predicted label and figures by class."""
-    total = [sum(column) for column in zip(*by_label, strict=True)]
+    total = [in_turn(column) for column in zip(*by_label, strict=True)]
     parts = zip(*(figures[:GROUP_SQUARE] for figures in by_class), strict=True)
-    total[:GROUP_SQUARE] = [sum(part) for part in parts]
+    total[:GROUP_SQUARE] = [in_turn(part) for part in parts]
     total[GROUP_SQUARE] = square
     return _scores(total, scale)
 

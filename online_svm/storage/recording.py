@@ -194,7 +194,7 @@ def _connected(path: Path, mode: Mode) -> sqlite3.Connection:
     if mode == "ro" and path.with_name(f"{path.name}-journal").exists():
         _recover(path)
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, BUSY_SECONDS, isolation_level=None, uri=True)
+    connection = sqlite3.connect(uri, timeout=BUSY_SECONDS, isolation_level=None, uri=True)
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         for pragma in _PRAGMAS:

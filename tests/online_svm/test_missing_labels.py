@@ -21,7 +21,7 @@ from online_svm import (
 from online_svm.errors import InvalidInput
 
 MISSING = [
-    None, float("nan"), np.float64("nan"), pd.NaT, pd.NA, np.datetime64("NaT"), Decimal("NaN"),
+    None, float("nan"), np.float64("nan"), pd.NaT, pd.NA, np.datetime64("NaT", "s"), Decimal("NaN"),
     Decimal("sNaN"),
 ]  # fmt: skip
 KINDS = {"text": ["a", "b"], "boolean": [False, True], "number": [0, 1]}

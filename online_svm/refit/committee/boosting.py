@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
+from online_svm.compiled.ordered_sums import in_turn
 from online_svm.refit.committee.forest import (
     BINS,
     LEAVES,
@@ -222,7 +223,7 @@ class TreeMachine(StoredArrays):
             return
         weights = np.asarray(penalties, dtype=np.float64)[codes]
         counts = np.bincount(codes, minlength=len(penalties)).tolist()
-        total = sum(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
+        total = in_turn(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
         sample = Sample.of(bins_of(X, self.edges), codes, weights * (len(codes) / total))
         grow = grow_two if self._decisions == 1 else grow_more
         grow(sample, MEMBER, self._seed, number, self.forest)

@@ -49,7 +49,7 @@ def sort_of(value):
         *((v, TEXT) for v in ("\ud800", "a\0b", "\u202eabc", "x" * 100_000, "1" * 65, "\u0661")),
         *((v, NOTHING) for v in (None, "", "  ", float("nan"), float("inf"), 10**400, "1e400")),
         *((v, NOTHING) for v in (Decimal("sNaN"), Decimal("1e400"), pd.NaT - pd.NaT)),
-        *((v, NOTHING) for v in (1e101, 1e-310, pd.NA, pd.NaT, np.datetime64("NaT"))),
+        *((v, NOTHING) for v in (1e101, 1e-310, pd.NA, pd.NaT, np.datetime64("NaT", "s"))),
         *((v, NOTHING) for v in ("NA", "n/a", "NaN", "null", "None", "?")),
     ],
 )  # fmt: skip
