@@ -76,8 +76,8 @@ class FollowOptions:
         str | None,
         Option(
             help="Consumer group of the answers that is moved behind what is on disk; with "
-            "--follow default downstream, else that if it exists. A worker with --downstream "
-            "block trims nothing before the group downstream was.",
+            "--follow default downstream, else that if no other consumer has it. A worker with "
+            "--downstream block trims nothing before the group downstream was.",
             rich_help_panel=_FOLLOW,
         ),
     ] = None

@@ -27,7 +27,7 @@ from workers.log import Logger
 from workers.reading.answers import answer
 from workers.reading.registry import holder
 from workers.recording.reader import reporting
-from workers.recording.recorder import BackupOptions, Recorded, Recorder
+from workers.recording.recorder import Acknowledgement, BackupOptions, Recorded, Recorder
 from workers.stop import Stop
 
 _ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
@@ -184,7 +184,11 @@ def recording(
     before: dict[str, str] | None = None,
 ) -> Iterator[Recorder]:
     """Open the file of a feed for writing; at the end it has a rollback journal again."""
-    check_supported(store.keys.feed, feed_state(store).pinned)  # before a file is made
+    # Before a file is made: the configuration, and the group, which a new file may not take.
+    check_supported(store.keys.feed, feed_state(store).pinned)
+    if options.group is not None and not path.exists():
+        consumer = (before or {}).get("consumer", "")
+        Acknowledgement(store, options.group, consumer, options.takes_group).check()
     with reporting(path), opened(path, "rw") as file:
         end_log(file)  # of a killed writer; a reader may hold it
         yield Recorder(store, path, file, options, until_ms, before)

@@ -68,12 +68,22 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def is_recording(source: str) -> bool:
-    """Return whether a source is the file of a feed or of an estimator, by its first bytes."""
+    """Return whether a source is the file of a feed or of an estimator, by its first bytes.
+
+    Raises InvalidRecording if its name says so, and it is none: it is no feed of this name.
+    """
     path = Path(source)
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(16) == b"SQLite format 3\0":
+                return True
+    if path.suffix == ".sqlite" and (path.exists() or path.name != source):
+        is_there = path.exists()
+        fault = (
+            "is neither a saved estimator nor a backup of a feed" if is_there else "no such file"
+        )
+        raise InvalidRecording(f"{source}: {fault}")
+    return False
 
 
 class Recording(FeedReader):
@@ -83,7 +93,8 @@ class Recording(FeedReader):
         self.path, self.file = path, connection
         facts = self.facts()
         if facts.get("kind") != "feed":
-            raise InvalidRecording(f"{path}: holds an estimator, and no feed")
+            other = "an estimator, and no feed" if facts else "nothing yet: back the feed up again"
+            raise InvalidRecording(f"{path}: holds {other}")
         keys = FeedKeys(facts.get("feed", ""))
         answering = cast(Connection, _Commands(self, keys))  # it has the methods that reading needs
         super().__init__("", keys.feed, connections=(answering, answering))

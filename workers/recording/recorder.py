@@ -63,7 +63,7 @@ class BackupOptions:
     """How a feed is recorded."""
 
     # Consumer group of the answers that is moved behind what is on disk; None moves the group
-    # `downstream` if it exists.
+    # `downstream` if it exists and has no other consumer.
     group: str | None = None
     takes_group: bool = False  # remove its other consumers, which are an error otherwise
     accept_gap: bool = False  # go on although answers or input were trimmed before they came here
@@ -139,7 +139,9 @@ class Recorder:
             if not has_group:
                 return None
         takes = self._options.takes_group
-        return Acknowledgement(self._store, name or DOWNSTREAM, self._consumer, takes)
+        moves = Acknowledgement(self._store, name or DOWNSTREAM, self._consumer, takes)
+        # A group that was not named stays with its consumer: a file that follows, or a program.
+        return None if name is None and not takes and moves.has_others() else moves
 
     def acknowledge(self) -> None:
         """Move the consumer group behind the last recorded answer.
@@ -603,6 +605,10 @@ class Acknowledgement:
         key = self._store.keys.out
         if self._store.has_stream(key) and self._group.info() is not None:
             self._others()
+
+    def has_others(self) -> bool:
+        """Return whether the group, which exists, has another consumer."""
+        return any(name != self._own for name in self._group.idle_ms())
 
     def _join(self, last: bytes) -> None:
         """Create the group unless it exists, with this file as its only consumer."""

@@ -34,7 +34,7 @@ from workers.errors import BadConfiguration, WorkerError
 from workers.recording.backup import backup, begin_log, recording, truncate_log
 from workers.recording.erasure import erase, erase_file
 from workers.recording.fork import fork
-from workers.recording.reader import InvalidRecording, Recording
+from workers.recording.reader import InvalidRecording, Recording, is_recording
 from workers.recording.recorder import BackupOptions
 from workers.recording.restore import restore
 from workers.recording.verification import verify_file
@@ -434,6 +434,18 @@ def test_a_writer_of_a_locked_file_is_told_what_to_do(answered, path, monkeypatc
         with pytest.raises(InvalidRecording, match="another process has it open: stop that first"):
             backup(answered, path)
     backup(answered, path)
+
+
+def test_a_name_of_a_file_is_not_taken_for_a_feed(tmp_path):
+    path = tmp_path / "a.sqlite"
+    with pytest.raises(InvalidRecording, match=r"a\.sqlite: no such file$"):
+        is_recording(str(path))
+    for content in (b"", b"a,b\n"):
+        path.write_bytes(content)
+        with pytest.raises(InvalidRecording, match=r"a\.sqlite: is neither a saved estimator nor "):
+            is_recording(str(path))
+    assert not is_recording("loans")
+    assert not is_recording("loans.sqlite")
 
 
 def test_an_empty_file_of_a_killed_beginning_is_begun(answered, path):

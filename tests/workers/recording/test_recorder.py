@@ -39,7 +39,7 @@ from workers.feed.position import parse_id
 from workers.feed.retention import DOWNSTREAM
 from workers.recording import recorder
 from workers.recording.backup import backup, recording
-from workers.recording.reader import Recording
+from workers.recording.reader import InvalidRecording, Recording
 from workers.recording.recorder import BackupOptions, FeedWasReset
 from workers.recording.verification import verify_file
 
@@ -143,6 +143,29 @@ def test_another_file_may_not_take_the_group(answered, tmp_path):
     assert backup(answered, two, GROUPED).done.answers == 0
     with pytest.raises(BadConfiguration, match="has another consumer"):
         backup(answered, one, GROUPED)
+
+
+def test_a_plain_backup_leaves_a_group_to_its_consumer(answered, tmp_path):
+    one, two, new = (tmp_path / name for name in ("one", "two", "new"))
+    backup(answered, one, GROUPED)
+    go_on(answered, 100, 120)
+    before = acknowledged(answered)
+    assert backup(answered, two).done.answers == 120
+    assert acknowledged(answered) == before
+    assert_whole(answered, two)
+    with pytest.raises(BadConfiguration, match="has another consumer"):
+        backup(answered, new, GROUPED)
+    assert not new.exists()
+    assert backup(answered, one, GROUPED).done.answers == 20
+    assert acknowledged(answered) == stream(answered, "out")[-1][0]
+
+
+def test_a_file_with_no_record_yet_says_so(answered, path):
+    with recording(answered, path, BackupOptions()):
+        pass
+    with pytest.raises(InvalidRecording, match="holds nothing yet"), Recording.open(path):
+        pass
+    assert backup(answered, path).done.answers == 100
 
 
 def test_of_two_writers_one_is_refused_and_the_file_is_whole(answered, path):
