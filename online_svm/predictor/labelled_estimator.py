@@ -28,8 +28,10 @@ class LabelledEstimator(ClassifierMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Save what was learned to a file, without pickle; `load` continues from it.
 
-        Raises InvalidInput if a label is neither text nor a number nor a boolean; OSError if the
-        file cannot be written.
+        A file of this name is replaced.
+
+        Raises InvalidInput if a label is neither text nor a number nor a boolean; InvalidSnapshot
+        if the file is the record of a feed, or no regular one; OSError if it cannot be written.
         """
         check_is_fitted(self, "classes_")
         labels, target = self.classes_.tolist(), Path(path)

@@ -1,6 +1,8 @@
 """Read and write the file of an estimator: a saved model, or the file of a feed."""
 
 import json
+import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,14 +23,21 @@ class SavedModel(NamedTuple):
     snapshot: bytes  # newest snapshot of the predictor
 
     def write(self, path: Path) -> None:
-        """Write a saved model, which replaces a file of that name at the end."""
-        partial = path.with_name(path.name + ".part")
-        partial.unlink(missing_ok=True)
-        with opened(partial, "rw") as connection, transaction(connection):
-            facts = {"kind": "estimator", "notes": json.dumps(self.notes)}
-            connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-            put_snapshot(connection, (0, 0, "0-0", "", "", b""), self.snapshot)
-        partial.replace(path)
+        """Write a saved model, which replaces a file of that name at the end.
+
+        Raises InvalidSnapshot if there is the record of a feed, or what is no regular file.
+        """
+        _check_replaceable(path)
+        # A name of its own: two processes may save to one path.
+        partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            with opened(partial, "rw") as connection, transaction(connection):
+                facts = {"kind": "estimator", "notes": json.dumps(self.notes)}
+                connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+                put_snapshot(connection, (0, 0, "0-0", "", "", b""), self.snapshot)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     @classmethod
     def read(cls, path: Path) -> "SavedModel":
@@ -72,3 +81,14 @@ def stored_config(snapshot: bytes) -> PredictorConfig:
         return PredictorConfig.model_validate(found)
     except ValidationError as error:
         raise InvalidSnapshot(f"made by another version: {first_error(error)}") from None
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise InvalidSnapshot for the record of a feed, and for a directory or device."""
+    if path.exists() and not path.is_file():
+        raise InvalidSnapshot(f"{path}: is no regular file")
+    kind = None
+    with suppress(InvalidSnapshot, OSError), opened(path) as connection:  # any other file may go
+        kind = connection.execute("SELECT value FROM facts WHERE name = 'kind'").fetchone()
+    if kind == ("feed",):
+        raise InvalidSnapshot(f"{path}: is the record of a feed: save to another file")

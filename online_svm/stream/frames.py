@@ -162,7 +162,8 @@ def scores_by_name(X: Any, classes: Sequence[Any] | None = None, argument: str =
     elif nw.dependencies.is_into_dataframe(X):
         names = column_names(X)
     scores = np.asarray(X, dtype=np.float64)
-    if names in ([None], [*range(len(names))]):
+    are_numbers = not any(isinstance(name, bool) for name in names)  # False equals 0
+    if names == [None] or (are_numbers and names == [*range(len(names))]):
         return scores
     if classes is None:
         classes = range(max(2, len(names)))

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from river import datasets, naive_bayes
 from river.checks import yield_checks
@@ -143,3 +144,16 @@ def test_a_fitted_classifier_is_calibrated_from_its_first_score_on():
     assert [*model.classes_] == [*late.classes_] == ["a", "b"]
     with pytest.raises(InvalidInput, match="features"):
         model.predict_proba(X[:, :2])
+
+
+def test_a_single_column_named_as_the_first_class_is_not_the_second():
+    scores, labels = np.linspace(0.1, 0.9, 20), [False, True] * 10
+    with pytest.raises(InvalidInput, match="it has the columns False; give one for each of the cl"):
+        OnlineCalibrator().partial_fit(pd.DataFrame({False: scores}), labels)
+    both = pd.DataFrame({True: scores, False: 1.0 - scores})
+    assert np.array_equal(
+        OnlineCalibrator().partial_fit(both, labels).predict_proba(both),
+        OnlineCalibrator()
+        .partial_fit(np.c_[1.0 - scores, scores], labels)
+        .predict_proba(np.c_[1.0 - scores, scores]),
+    )

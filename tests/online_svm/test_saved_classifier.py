@@ -1,5 +1,7 @@
 """A saved estimator goes on as it would have, from a file that holds no code."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ from sklearn.exceptions import NotFittedError
 
 from online_svm import OnlineClassifier
 from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.storage import saved_model
+from online_svm.storage.recording import opened, transaction
 from online_svm.storage.saved_model import SavedModel
 from online_svm.storage.state import pack, unpack
 
@@ -46,6 +50,46 @@ def test_what_was_loaded_goes_on_as_the_original(tmp_path, labels, named):
     assert [*tmp_path.iterdir()] == [tmp_path / "model"]
     if named:
         assert copy.feature_names_in_.tolist() == ["v", "a", "unit"]
+
+
+def test_a_record_of_a_feed_and_a_device_are_not_replaced(tmp_path):
+    frame, y = rows()
+    model, path = OnlineClassifier(**QUICK).fit(frame, y), tmp_path / "feed.sqlite"
+    with opened(path, "rw") as file, transaction(file):
+        file.execute("INSERT INTO facts VALUES ('kind', 'feed')")
+    before = path.read_bytes()
+    with pytest.raises(InvalidSnapshot, match=r"is the record of a feed: save to another file"):
+        model.save(path)
+    assert path.read_bytes() == before
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InvalidSnapshot, match="is no regular file"):
+            model.save(place)
+    with pytest.raises(OSError, match="No such file"):
+        model.save(tmp_path / "none" / "model")
+    assert {each.name for each in tmp_path.iterdir()} == {"feed.sqlite", "pipe"}
+    (tmp_path / "text").write_text("something else")
+    model.save(tmp_path / "text")
+    assert OnlineClassifier.load(tmp_path / "text").classes_.tolist() == ["a", "b"]
+
+
+def test_a_second_save_does_not_touch_the_file_of_the_first(tmp_path, monkeypatch):
+    frame, y = rows()
+    model, path = OnlineClassifier(**QUICK).fit(frame, y), tmp_path / "model"
+    other = OnlineClassifier(**QUICK).fit(frame[:100], y[:100])
+    put = saved_model.put_snapshot
+
+    def put_and_save(*given):
+        monkeypatch.setattr(saved_model, "put_snapshot", put)
+        other.save(path)
+        put(*given)
+
+    monkeypatch.setattr(saved_model, "put_snapshot", put_and_save)
+    model.save(path)
+    assert OnlineClassifier.load(path).predict_proba(frame).tolist() == (
+        model.predict_proba(frame).tolist()
+    )
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_a_model_without_data_and_labels_that_json_has_not_are_refused(tmp_path):
