@@ -166,9 +166,14 @@ class _Plan(NamedTuple):
     chunk: int  # rows sent at once
     reading: "Reading"
     layout: "Layout"
-    check: "Callable[[Sequence[Fields], int], None] | None" = (
-        None  # of entries, before they are sent
-    )
+    # Of entries, before they are sent; and what these have found at the end.
+    checks: "tuple[Callable[[Sequence[Fields], int], None], ...]" = ()
+    findings: "Callable[[], Iterable[TableFinding]]" = tuple
+
+    def check(self, entries: "Sequence[Fields]", before: int) -> None:
+        """Raise BadSource if the feed must reject an entry; `before` rows are before them."""
+        for check in self.checks:
+            check(entries, before)
 
     def convention(self) -> "Convention | None":
         """Return how the table is written, if that is more than is stored for the feed."""
@@ -219,13 +224,18 @@ def _with_outcome(rows: "Iterator[Row]", layout: "Layout") -> "Iterator[Row]":
 def _accepted(plan: _Plan, url: str | None, feed: str) -> _Plan:
     """Return a plan that refuses the entries that the feed must reject, if it has begun."""
     from workers.broker.feed_reader import FeedReader
-    from workers.push.acceptance import Acceptance
+    from workers.push.acceptance import Acceptance, AwaitedIds
 
     if url is None:
         return plan
     with FeedReader(url, feed) as reader:
         acceptance = Acceptance.of_feed(reader)
-    return plan if acceptance is None else plan._replace(check=acceptance.check)
+    if acceptance is None:
+        return plan
+    if not plan.are_labels:
+        return plan._replace(checks=(acceptance.check,))
+    awaited = AwaitedIds(url, feed)
+    return plan._replace(checks=(acceptance.check, awaited.check), findings=awaited.findings)
 
 
 def _check(plan: _Plan, options: PushOptions) -> None:
@@ -236,10 +246,11 @@ def _check(plan: _Plan, options: PushOptions) -> None:
     count = 0
     with doing("checking", plan.total) as progress:
         for chunk, _ in chunks(map(plan.encode, plan.rows), plan.chunk):
-            if plan.check is not None:
-                plan.check(chunk, options.skip + count)
+            plan.check(chunk, options.skip + count)
             count += len(chunk)
             progress(count)
+    for found in plan.findings():
+        options.tell(found)
     noun = "label" if plan.are_labels else "row"
     option = "--dry-run" if options.dry_run else "--limit 0"
     text = f"{counted(count, noun)} can be pushed; none was, as {option} asks"
@@ -261,6 +272,8 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
         note(_resume_hint(interrupted.sent, interrupted.unsure, options.skip, options.limit))
         raise
     _store(plan, stored, url, feed, options)
+    for found in plan.findings():
+        options.tell(found)
     seconds = time.monotonic() - began
     noun = "label" if plan.are_labels else "row"
     text = f"{counted(sent, noun)} pushed to feed {feed!r} in {seconds:.1f} s"

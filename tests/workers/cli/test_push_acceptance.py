@@ -1,5 +1,7 @@
 """`push` refuses what the feed must reject, in --dry-run, too, before anything is sent."""
 
+import json
+
 import pytest
 from world import work
 
@@ -70,3 +72,35 @@ def test_a_feed_that_has_not_begun_takes_any_entry(run, feed, tmp_path):
     path.write_text("s,q,y\nhigh,1,ham\n")
     code, _, err = run("push", feed, path, "--score", "s", "--dry-run")
     assert (code, "line 2, row 1: s is 'high', no score" in err) == (2, True)
+
+
+LATE = {"classes": ("ham", "spam"), "horizon": "3d"}
+
+
+@pytest.mark.servers("embedded")
+def test_labels_with_an_id_that_no_example_waits_with_are_told(run, redis_url, feed, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,t,q\n" + "".join(f"{i},2025-12-28T14:{i}:00Z,{i}\n" for i in range(10, 50)))
+    assert run("push", feed, path, "--id", "id", "--time", "t", "--no-label")[0] == 0
+    labels = tmp_path / "labels.csv"
+
+    def push(ids, *more):
+        labels.write_text("id,y\n" + "".join(f"{each},ham\n" for each in ids))
+        return run("push", feed, "--labels", labels, "--id", "id", *more)
+
+    work(redis_url, feed, LATE, 40)
+    told = "no example waits with the id of 2 of 4 labels, such as 'x': the feed rejects them"
+    with Store(redis_url, feed) as store:
+        before = store.length(store.keys.input)
+        code, _, err = push([f"{i}.0" for i in range(10, 30)], "--dry-run")
+        assert (code, "the id of 20 of 20 labels, such as '10.0'" in err) == (0, True)
+        assert store.length(store.keys.input) == before
+        code, out, err = push(["10", "x", "11", "y"], "--json")
+        assert (code, told in err) == (0, True)
+        assert [json.loads(line).get("code") for line in out.splitlines()] == ["unknown_id", None]
+        # Examples may wait now, so that an id says nothing.
+        code, _, err = push(["x"])
+        assert (code, "no example waits" in err) == (0, False)
+    work(redis_url, feed, LATE, 45)
+    code, _, err = push(["12", "13"])
+    assert (code, "no example waits" in err) == (0, False)
