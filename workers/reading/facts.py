@@ -63,6 +63,7 @@ def facts(status: FeedStatus) -> list[Fact]:
         *_texts("score", [score_text(report)]),
         *_costs(report),
         *_texts("promise", [promise_text(as_object(report.get("promise")))]),
+        *_sets(as_object(report.get("sets"))),
         *_texts("labels", _labels(status)),
         *_texts("budget", [budget_text(as_object(report.get("budget")))]),
         *_texts("features", [feature_text(as_object(report.get("features")))]),
@@ -291,6 +292,18 @@ def _costs(report: Mapping[str, Any]) -> Iterator[Fact]:
         mean, scored = number(costs.get("mean")), number(costs.get("scored"))
         value = None if math.isnan(mean) else mean
         yield Fact("costs", text, "cost", f"{scored:,.0f} scored", value)
+
+
+def _sets(sets: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yield how often a label was in the set of its answer, and the size of the sets."""
+    labels, size = number(sets.get("recent_labels")), number(sets.get("size"))
+    figure = share_of(sets.get("recent_coverage"), labels)
+    if math.isnan(figure.value):
+        return
+    classes = "" if math.isnan(size) else f"; {four_digits(size)} classes a set on average"
+    span = f"the last {labels:,.0f} labels"
+    sentence = f"{figure} of {span} were in the set{classes}"
+    yield Fact("sets", sentence, "share", span, figure.value, figure.lower, figure.upper)
 
 
 def _labels(status: FeedStatus) -> list[str]:

@@ -44,6 +44,7 @@ report = st.fixed_dictionaries(
         "headline": st.fixed_dictionaries({"predicted": shares}),
         "costs": shares,
         "budget": shares,
+        "sets": st.fixed_dictionaries({"recent_labels": number, "recent_coverage": number}),
         "promise": st.one_of(shares, st.fixed_dictionaries({"holds": st.booleans()})),
         "labels": st.fixed_dictionaries({"counts": shares}),
         "features": st.dictionaries(st.text(max_size=3), st.none()),
