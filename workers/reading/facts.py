@@ -300,7 +300,7 @@ def _sets(sets: Mapping[str, Any]) -> Iterator[Fact]:
     figure = share_of(sets.get("recent_coverage"), labels)
     if math.isnan(figure.value):
         return
-    classes = "" if math.isnan(size) else f"; {four_digits(size)} classes a set on average"
+    classes = "" if math.isnan(size) else f"; sets have {four_digits(size)} classes on average"
     span = f"the last {labels:,.0f} labels"
     sentence = f"{figure} of {span} were in the set{classes}"
     yield Fact("sets", sentence, "share", span, figure.value, figure.lower, figure.upper)
