@@ -1,6 +1,5 @@
 """ActiveModel: the model of one refit with its calibration set, counts and calibrators."""
 
-from copy import deepcopy
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -256,10 +255,10 @@ class ActiveModel(Stored):
         if self.config.learner == "psvm":
             self.has_probabilities |= bool((codes < 0).any())
 
-    def copy(self) -> Self:
-        """Return an independent copy; immutable parts are shared."""
-        shared = (self.config, self.result, self.view, self.scheme, self.calibrators)
-        return deepcopy(self, {id(part): part for part in shared})
+    @property
+    def immutable(self) -> list[object]:
+        """Parts that answering does not change."""
+        return [self.config, self.result, self.view, self.scheme, self.calibrators]
 
     @property
     def _labels(self) -> list[str]:

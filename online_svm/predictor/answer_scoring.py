@@ -2,10 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import islice
-from typing import Self
 
 import numpy as np
 
@@ -139,16 +137,10 @@ class AnswerScoring(Stored):
         if self.promise is not None:
             self.promise.close(since)
 
-    def copy(self) -> Self:
-        """Return an independent copy; parts that scoring does not change are shared."""
-        other = copy(self)
-        for name in (
-            "_validity", "_windows", "_monitors", "_kinds", "_costs", "promise", "sets", "_open",
-            "_budget", "counts", "_agreement",
-        ):  # fmt: skip
-            setattr(other, name, deepcopy(getattr(self, name)))
-        other.settled = [*self.settled]
-        return other
+    @property
+    def immutable(self) -> list[object]:
+        """Parts that scoring does not change."""
+        return [self._config, self.features, self.encoder, self._slices, *self.settled]
 
     def scored(
         self, order: LearningOrder, block: PredictionBlock | None, columns: Ints, since: int

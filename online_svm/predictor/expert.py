@@ -1,4 +1,4 @@
-"""The protocol of the experts, and the outputs that count for a row whose label is late."""
+"""The protocol of the experts, and the rows that they answer and learn."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class RowsToLearn(NamedTuple):
     earlier: AnswerTimeOutputs | None  # of rows that are learned, with delayed labels
     # Of each expert of the model and of the recent stacks, shape (m, n_classes); NaN: asleep.
     model: Mapping[str, Floats] = MappingProxyType({})
-    sources: Ints = np.empty(0, dtype=np.int64)  # shape (m,); see `Sources`
+    sources: Ints = np.empty(0, dtype=np.int64)  # shape (m,); see `AnswerTimeOutputs.sources`
     stored: Floats | None = None  # shape (m, n_classes, n_stored); with delayed labels
 
 
@@ -60,44 +60,3 @@ class Expert(Stored):
     def moved(self, _places: Sequence[int], _n_classes: int) -> "Expert":
         """Return what it is for other classes: column i becomes `places[i]` of `n_classes`."""
         return self
-
-
-class Sources:
-    """Where the outputs of m rows come from, with delayed labels.
-
-    A row that is learned has the outputs of its answer, which came earlier in the same call or were
-    stored. Without outputs for these experts and classes, it is learned with those of now.
-
-    `rows`, shape (m,): the row that has the outputs: an earlier one, or itself if they were stored;
-        -1 for a row that is answered now.
-    """
-
-    def __init__(
-        self, earlier: AnswerTimeOutputs | None, m: int, shapes: Mapping[str, tuple[int, ...]]
-    ) -> None:
-        self.rows: Ints = np.full(m, -1, dtype=np.int64)
-        self._stored: dict[int, dict[str, Floats]] = {}
-        if earlier is None:
-            return
-        for row in np.flatnonzero(earlier.learns).tolist():
-            self.rows[row], found = earlier.rows[row], earlier.answers[row] or {}
-            fits = all(name in found and found[name].shape == shapes[name] for name in shapes)
-            if self.rows[row] < 0 and fits:
-                self.rows[row], self._stored[row] = row, found
-
-    def of(self, name: str, values: Floats, rows: Ints) -> Floats:
-        """Return the outputs of some rows that have a source, shape (len(rows), ...).
-
-        `values`, shape (m, ...): the outputs of all rows by the same name.
-        """
-        return np.array([
-            self._stored[row][name] if row in self._stored else values[self.rows[row]]
-            for row in rows.tolist()
-        ])  # fmt: skip
-
-    def fill(self, name: str, values: Floats) -> Floats:
-        """Replace the outputs of rows that have a source; return `values`, shape (m, ...)."""
-        rows = np.flatnonzero(self.rows >= 0)
-        if len(rows):
-            values[rows] = self.of(name, values, rows)
-        return values

@@ -64,7 +64,7 @@ class AverageRows(NamedTuple):
     then: Floats
     forecasts: Floats
     columns: Ints  # shape (m,); class column of each label; -1 for a row without a label
-    sources: Ints  # shape (m,); see `Sources`
+    sources: Ints  # shape (m,); see `AnswerTimeOutputs.sources`
     ages: Floats  # shape (m,); examples learned between the answer and the label
     mixed: Floats  # shape (m, n_classes), the averages
     # Of what experts say now of a row with a source, shape (m, n_classes), else not written;

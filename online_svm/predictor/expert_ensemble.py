@@ -10,7 +10,7 @@
    label: the average of 1 without its stacks, and then that of 3.
 
 With delayed labels, an example is learned with the outputs of the moment when it was answered
-(`Sources`). The ensemble spans models. It does not change the Venn intervals.
+(`AnswerTimeOutputs`). The ensemble spans models. It does not change the Venn intervals.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
-from online_svm.predictor.expert import Expert, RowsToLearn, Sources
+from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.predictor.expert_average import AverageRows, ExpertAverage
 from online_svm.predictor.expert_table import EXPERTS as TABLE
 from online_svm.predictor.expert_table import groups_of
@@ -186,11 +186,14 @@ class ExpertEnsemble(Stored):
         `recent`: examples that the recent stacks hold.
         """
         X, scaled, columns, earlier, model, *_ = rows
-        shapes = self._shapes() if self._is_delayed else {}
-        sources, m = Sources(earlier, len(columns), shapes), len(columns)
-        stored = {key: sources.fill(key, np.empty((m, *of))) for key, of in shapes.items()}
+        shapes, m = self._shapes() if self._is_delayed else {}, len(columns)
+        stored = {key: np.empty((m, *of)) for key, of in shapes.items()}
+        sources = np.full(m, -1) if earlier is None else earlier.sources(shapes)
+        if earlier is not None:
+            for key, values in stored.items():
+                earlier.fill(key, values, sources)
         scaled = None if self._scales_itself else scaled
-        rows = RowsToLearn(X, scaled, columns, earlier, model, sources.rows)
+        rows = RowsToLearn(X, scaled, columns, earlier, model, sources)
         found: dict[str, Floats] = dict(model)
         self._ask(rows, stored, found, corrects=False)
         average, present = self._averaged(rows, found, stored)
@@ -200,7 +203,7 @@ class ExpertEnsemble(Stored):
         mixed = self._corrected.answer([average, *corrected], columns)
         point = mixed
         if self._is_delayed:
-            point = np.where(sources.rows[:, None] >= 0, present, mixed)
+            point = np.where(sources[:, None] >= 0, present, mixed)
         if self.memory is not None:
             point = self.memory.answer(point, rows._replace(stored=stored.get(MEMORY)))
         interval = None

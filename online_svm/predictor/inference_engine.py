@@ -1,7 +1,7 @@
 """InferenceEngine: answer and learn rows in order, in blocks that one model answers."""
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from typing import Self
 
 import numpy as np
@@ -213,20 +213,16 @@ class InferenceEngine(Stored):
         stop = len(block) if n is None else int(np.searchsorted(block.before, n))
         if before is None or stop == len(block):
             return block, answers
-        self.model, self.scoring, self._mixed = before.model, before.scoring, before._mixed
-        self._experts, self._budget = before._experts, before._budget
+        self.__dict__.update(before.__dict__)
         block = block.part(0, stop)
         schedule.n = block.after
         return block, self._answer(block, lacks)
 
     def _copy(self) -> Self:
         """Return a copy of the state that answering a block changes; the rest is shared."""
-        other = copy(self)
-        other.scoring, other._mixed = self.scoring.copy(), deepcopy(self._mixed)
-        other._budget = copy(self._budget)
-        other._experts = deepcopy(self._experts, {id(self._config): self._config})
-        other.model = None if self.model is None else self.model.copy()
-        return other
+        shared = [self._config, self._schedule, *self.scoring.immutable]
+        shared += [] if self.model is None else self.model.immutable
+        return deepcopy(self, {id(part): part for part in shared})
 
     def _restart(self) -> None:
         """Restart refits and tests with later examples.

@@ -163,7 +163,7 @@ class _Rows(NamedTuple):
     present: Floats  # shape (m, n_classes)
     trees: Floats  # shape (2, m, n_classes)
     columns: Ints  # shape (m,)
-    sources: Ints  # shape (m,); see `Sources`
+    sources: Ints  # shape (m,); see `AnswerTimeOutputs.sources`
     stored: Floats  # shape (m, n_classes, N_SAID); without rows if labels come at once
     point: Floats  # shape (m, n_classes), the averages
 

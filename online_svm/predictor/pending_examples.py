@@ -1,6 +1,6 @@
 """Answered examples that wait to be learned, with their original answers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import Any, NamedTuple, Self
@@ -28,6 +28,24 @@ class AnswerTimeOutputs(NamedTuple):
     answers: list[dict[str, Floats] | None]
     # For the other learned rows, `PredictionBlock.member_outputs` of their answers; None if absent.
     ages: Floats  # shape (m,); examples learned since the answer of a row that is learned; else 0
+
+    def sources(self, shapes: Mapping[str, tuple[int, ...]]) -> Ints:
+        """Return for each row the one that has its outputs, shape (m,); -1: it is answered now.
+
+        A learned row has those of its answer: of an earlier row, or its own if they were stored.
+        Without stored outputs of these shapes, by name, it is learned with those of now.
+        """
+        rows = self.rows.copy()
+        for row in np.flatnonzero(self.learns & (rows < 0)).tolist():
+            found = self.answers[row] or {}
+            if all(name in found and found[name].shape == shapes[name] for name in shapes):
+                rows[row] = row
+        return rows
+
+    def fill(self, name: str, values: Floats, sources: Ints) -> None:
+        """Write the stored outputs to `values`, shape (m, ...), for rows that are their source."""
+        for row in np.flatnonzero(sources == np.arange(len(sources))).tolist():
+            values[row] = (self.answers[row] or {})[name]
 
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:

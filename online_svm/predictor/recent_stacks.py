@@ -17,7 +17,6 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.predictor.calibrators import FIT_EVERY, fit_stops
-from online_svm.predictor.expert import Sources
 from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.refit.committee.stack import fit_more, fit_two, require_weights
@@ -122,7 +121,10 @@ class RecentStacks(StoredArrays):
         of_known = np.where(columns < self._n_known, columns, -1)
         parts = np.full((len(STACK_SIZES), *rest.shape), np.nan)
         odds = np.empty((len(rest), self._inputs, self._decisions))
-        sources = None if earlier is None else Sources(earlier, len(rest), {"odds": odds.shape[1:]})
+        if earlier is not None:
+            sources = earlier.sources({"odds": odds.shape[1:]})
+            stored = np.full(odds.shape, np.nan)
+            earlier.fill("odds", stored, sources)
         begin = 0
         for stop in fit_stops(of_known, self._since):
             rows = slice(begin, stop)
@@ -130,10 +132,11 @@ class RecentStacks(StoredArrays):
             if self._weights:
                 parts[:, rows] = rest[rows]
             self._answer(given.part(rows), of_known[rows], asks, parts[:, rows], odds[rows])
-            if sources is not None:
+            if earlier is not None:
                 learned = begin + np.flatnonzero(~asks)
-                parts[:, learned] = np.nan
-                _use_answer_time_odds(sources, learned, odds)
+                parts[:, learned], odds[learned] = np.nan, stored[learned]
+                copies = learned[earlier.rows[learned] >= 0]
+                odds[copies] = odds[earlier.rows[copies]]
             self._keep(given.X[rows], of_known[rows], odds[rows])
             if self._since == FIT_EVERY:
                 self._fit()
@@ -226,15 +229,6 @@ class RecentStacks(StoredArrays):
         require(stacks.shape[1] == self._inputs + 1, "weights")
         require_weights(stacks)
         self._weights = [weights.copy() for weights in stacks]
-
-
-def _use_answer_time_odds(sources: Sources, learned: Ints, odds: Floats) -> None:
-    """Replace the odds of learned rows by those of their answers; NaN without a source."""
-    has_source = sources.rows[learned] >= 0
-    odds[learned[~has_source]] = np.nan
-    known = learned[has_source]
-    if len(known):
-        odds[known] = sources.of("odds", odds, known)
 
 
 @kernel

@@ -89,8 +89,11 @@ class FeatureMonitor(StoredArrays):
 
         `X` has shape (m, n_features); `n`, shape (m,), are the examples learned before each row.
         """
-        found: list[tuple[int, tuple[FeatureNotice, ...]]] = []
         X = X[:, :MAX_FEATURES]
+        if X.shape[1] == len(self._first):  # nearly always
+            rows = np.ascontiguousarray(X, dtype=np.float64)
+            return self._watch(rows, np.ascontiguousarray(n))
+        found: list[tuple[int, tuple[FeatureNotice, ...]]] = []
         # A batch has columns for features that only its later rows have: each begins with its
         # first value, however rows are cut into batches.
         places = np.where(np.isfinite(X), np.arange(1, X.shape[1] + 1), 0)

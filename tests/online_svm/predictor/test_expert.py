@@ -1,9 +1,8 @@
-"""Outputs of answer time in the place of those of now, and first examples."""
+"""Whose outputs a late label is learned with, and first examples."""
 
 import numpy as np
 import pytest
 
-from online_svm.predictor.expert import Sources
 from online_svm.predictor.first_examples import MAX_FIRST_EXAMPLES, FirstExamples
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.simple_experts import MAX_CELLS
@@ -12,37 +11,27 @@ SHAPES = {"p": (2,), "q": (3, 1)}
 STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}
 
 
-def sources_of(learns, earlier, stored):
-    return Sources(
-        AnswerTimeOutputs(np.array(learns), np.array(earlier), stored, np.zeros(len(learns))),
-        5,
-        SHAPES,
-    )
+def late(learns, earlier, stored):
+    return AnswerTimeOutputs(np.array(learns), np.array(earlier), stored, np.zeros(len(learns)))
 
 
 def test_a_row_has_its_stored_outputs_those_of_an_earlier_row_or_its_own():
-    learns, earlier = [False, True, True, False, True], [-1, 0, -1, -1, -1]
-    sources = sources_of(learns, earlier, [None, None, STORED, None, None])
-    assert sources.rows.tolist() == [-1, 0, 2, -1, -1]
-    now = np.arange(10.0).reshape(5, 2)
-    expected = [now[0], now[0], STORED["p"], now[3], now[4]]
-    np.testing.assert_array_equal(sources.of("p", now, np.array([1, 2])), expected[1:3])
-    np.testing.assert_array_equal(sources.fill("p", now.copy()), expected)
-    assert sources.fill("q", np.zeros((5, 3, 1)))[2].tolist() == [[7.0]] * 3
+    rows = late([False, True, True, False, True], [-1, 0, -1, -1, -1], [None, None, STORED] * 2)
+    sources = rows.sources(SHAPES)
+    assert sources.tolist() == [-1, 0, 2, -1, -1]
+    for name in SHAPES:
+        values = np.zeros((5, *SHAPES[name]))
+        rows.fill(name, values, sources)
+        np.testing.assert_array_equal(values[2], STORED[name])
+        assert not values[[0, 1, 3, 4]].any()
 
 
 @pytest.mark.parametrize(
     "other", [{}, {"p": STORED["p"]}, STORED | {"p": np.zeros(3)}, STORED | {"q": np.zeros((3, 2))}]
 )
 def test_stored_outputs_of_other_experts_or_classes_are_not_used(other):
-    sources = sources_of([True] * 5, [-1] * 5, [STORED, other, None, STORED, other])
-    assert sources.rows.tolist() == [0, -1, -1, 3, -1]
-
-
-def test_without_late_labels_all_outputs_are_of_now():
-    sources, now = Sources(None, 5, SHAPES), np.arange(10.0).reshape(5, 2)
-    assert sources.rows.tolist() == [-1] * 5
-    np.testing.assert_array_equal(sources.fill("p", now.copy()), now)
+    rows = late([True] * 5, [-1] * 5, [STORED, other, None, STORED, other])
+    assert rows.sources(SHAPES).tolist() == [0, -1, -1, 3, -1]
 
 
 def test_the_newest_labelled_rows_are_kept_and_narrow_ones_end_in_gaps():
