@@ -25,6 +25,7 @@ FIGURES = {
     "quality": ("set", {
         "streams": "quality.run", "river": "quality.river_track", "score": "quality.own_score",
         "memory": "quality.memory", "nightly": "quality.nightly",
+        "fit": "quality.fit",
     }),
     "monitors": ("figure", {"monitors": "monitors.run"}),
     "svc": ("figure", {"estimator": "svc.estimator", "solver": "svc.solver"}),

@@ -83,11 +83,16 @@ def _law(X: Floats, seed: int) -> Floats:
     return np.asarray(waves + np.sign(X[:, 0] * X[:, 1]) * rng.choice([-1, 1]))
 
 
-def _made(changes_at: int) -> Callable[[Path], Table]:
+def _made(share: Callable[[Floats], Any]) -> Callable[[Path], Table]:
+    """Return a stream by two laws; `share` gives the variance that the second has at each time.
+
+    Times are in [0, 1).
+    """
+
     def read(_: Path) -> Table:
         rng = np.random.default_rng(7)
-        X = rng.normal(size=(30_000, 10))
-        odds = np.where(np.arange(30_000) < changes_at, _law(X, 1010), _law(X, 1020))
+        X, of_second = rng.normal(size=(30_000, 10)), share(np.arange(30_000) / 30_000)
+        odds = np.sqrt(1.0 - of_second) * _law(X, 1010) + np.sqrt(of_second) * _law(X, 1020)
         y = rng.random(30_000) < 1.0 / (1.0 + np.exp(-odds))
         return pd.DataFrame(X).rename(columns=str), y.astype(np.int64)
 
@@ -95,9 +100,11 @@ def _made(changes_at: int) -> Callable[[Path], Table]:
 
 
 STREAMS: dict[str, Callable[[Path], Table]] = {
-    "employment": _employment, "adult": _adult, "stationary": _made(30_000),
+    "employment": _employment, "adult": _adult, "stationary": _made(np.zeros_like),
     "transient-chessboard": _of_file("transient-chessboard"), "flights": _flights,
-    "elec": _of_file("elec"), "abrupt": _made(15_000),
+    "elec": _of_file("elec"), "abrupt": _made(lambda time: time >= 0.5),
+    "slow-drift": _made(lambda time: 0.5 - 0.5 * np.cos(np.pi * time)),
+    "a-b-a-b": _made(lambda time: time * 8 // 1 % 2),
 }  # fmt: skip
 
 
@@ -140,16 +147,22 @@ def measured(X: pd.DataFrame, y: Ints) -> Values:
     return found | {"time_ratio": ratio}
 
 
-def nightly(X: pd.DataFrame, y: Ints, late: int = 0) -> Floats:
-    """Return the answers of boosted trees that are retrained on all rows so far.
-
-    `late`: answers that follow an example's own before its label comes.
-    """
+def columns_of(X: pd.DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the features as scikit-learn's trees take them, and which of them are categories."""
     is_text = np.array([not pd.api.types.is_numeric_dtype(X[name]) for name in X])
     table: NDArray[Any] = np.column_stack([
         X[name].astype("category").cat.codes.replace(-1, np.nan) if text else X[name]
         for name, text in zip(X, is_text, strict=True)
     ])  # fmt: skip
+    return table, is_text
+
+
+def nightly(X: pd.DataFrame, y: Ints, late: int = 0) -> Floats:
+    """Return the answers of boosted trees that are retrained on all rows so far.
+
+    `late`: answers that follow an example's own before its label comes.
+    """
+    table, is_text = columns_of(X)
     n_classes = int(y.max()) + 1
     p = np.full((len(y), n_classes), 1.0 / n_classes)
     for at in range(late + RETRAINED_EVERY, len(y), RETRAINED_EVERY):
