@@ -1,7 +1,9 @@
 """The reader of JSON lines."""
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +41,24 @@ def json_rows(lines: Iterable[str], reading: Reading, layout: Layout) -> Iterato
             item = orjson.loads(line)
             if not isinstance(item, dict):
                 raise ValueError("a line must be a JSON object")
+            _check_names(line, item)
             yield _json_row(item, reading, times, texts)
+
+
+def _check_names(line: str, item: Mapping[str, Any]) -> None:
+    """Raise BadSource if a name stands twice in one object, of which the parser keeps the last."""
+    x = item.get("x")
+    names = len(item) + (len(x) if isinstance(x, dict) else 0)
+    if line.count(":") != names:  # more than one for each name: twice, deeper, or in a text
+        with suppress(RecursionError):
+            json.loads(line, object_pairs_hook=_distinct, parse_int=float)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadSource(f"the name {twice[:40]!r} stands twice in one object")
 
 
 def _json_row(item: dict[str, Any], reading: Reading, times: TimeColumn, texts: TimeTexts) -> Row:

@@ -94,26 +94,37 @@ def csv_table(
     separator, quote, titles = _dialect([line for _, line in head], separator, reading.header)
     if above := [next(every)[1] for _ in range(titles)]:
         layout.form.append(titles_text(titles, above[0].strip()))
-    at = 0
+    at, is_over = 0, False
 
     def texts() -> Iterator[str]:
-        nonlocal at
+        nonlocal at, is_over
         for number_, line in every:
             at = number_
             yield line
+        is_over = True
 
-    def records() -> Iterator[Record]:
+    def record() -> list[str] | None:
+        begin = at + 1
         try:
-            for cells in parsed:
-                yield at, [_unwrapped(cell) for cell in cells] if has_formulas else cells
+            cells = next(parsed, None)
         except csv.Error as error:
             raise _at(at, error) from None
+        if is_over and cells is not None:  # the reader looked for the end of a quoted cell
+            reason = (
+                "a quote is opened and not closed, so that later rows are in one cell: close it"
+            )
+            raise _at(begin, BadSource(reason))
+        return cells
+
+    def records() -> Iterator[Record]:
+        while (cells := record()) is not None:
+            yield at, [_unwrapped(cell) for cell in cells] if has_formulas else cells
 
     has_formulas = any('="' in line for _, line in head)
     parsed = csv.reader(
         texts(), delimiter=separator, quotechar=quote, skipinitialspace=separator == " "
     )
-    first = next(parsed, [])
+    first = record() or []
     try:
         check_width(len(first))
     except BadSource as error:

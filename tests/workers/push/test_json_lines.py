@@ -36,6 +36,15 @@ def test_an_object_or_a_list_is_refused_by_its_name(read, line, message):
         read(line)
 
 
+@pytest.mark.parametrize("line", [
+    '{"q": 1, "q": 2, "y": "b"}', '{"x": {"q": 1, "q": 2}, "y": "b"}',
+    '{"q": "a:b", "y": 1, "y": 2}', '{"q": 1, "s": {"a": {"q": 1, "q": 1}}}',
+])  # fmt: skip
+def test_a_name_that_stands_twice_is_refused(read, line):
+    with pytest.raises(BadSource, match=r"line 1, row 1: the name '[qy]' stands twice in one obj"):
+        read(line)
+
+
 def test_objects_are_sent_flat_on_request(read):
     flat = {"user.age": 35, "user.at.country": "FR", "amount": 12.5}
     assert read(USER, flatten=True) == [Row(flat, "bad")]

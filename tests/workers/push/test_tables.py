@@ -468,3 +468,17 @@ def test_a_table_in_any_convention_is_read_back_or_asked_for(tmp_path_factory, f
         read_amount, read_days, read_at, read_name = row.x.values()
         assert (read_amount, read_days, read_name) == (amount, days, name)
         assert datetime.fromisoformat(read_at) == at
+
+
+@pytest.mark.parametrize("line", range(1, 5))
+def test_a_quote_that_is_not_closed_is_named_with_its_line(tmp_path, line):
+    lines = ["q,y", "1,a", "2,b", "3,c"]
+    lines[line - 1] = lines[line - 1].replace(",", ',"')
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(BadSource, match=rf"line {line}.*a quote is opened and not closed"):
+        list(rows(str(tmp_path / "a.csv"), Reading()))
+
+
+def test_a_quoted_cell_of_two_lines_at_the_end_is_whole(tmp_path):
+    (tmp_path / "a.csv").write_text('q,y\n1,"a\nb"')
+    assert [row.y for row in rows(str(tmp_path / "a.csv"), Reading())] == ["a\nb"]
