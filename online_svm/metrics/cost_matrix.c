@@ -1,4 +1,5 @@
 #include "compiled/kernel.h"
+#include "metrics/scores.h"
 #include <math.h>
 
 enum { NO_ACTION = -1 };
@@ -35,20 +36,22 @@ static void call_decide(const Slot *a, Slot *r) {
     }
 }
 
-enum { OWN, BY_LABEL, N_SUMS };
+enum { OWN, BY_LABEL, OWN_SQUARES };
 enum { ACTION, LABEL, TRUTH, N_COLUMNS };
 
-/* Add the costs of rows (action, predicted label, true label), in order. */
+/* Add the costs of rows (action, predicted label, true label), in order, after `count` earlier ones. */
 static void call_add(const Slot *a, Slot *r) {
     (void)r;
     Matrix costs = a[0].matrix;
     IntMatrix rows = a[1].int_matrix;
     double *always = a[2].vector.at, *sums = a[4].vector.at;
-    int64_t *taken = a[3].int_vector.at;
+    int64_t *taken = a[3].int_vector.at, count = a[5].integer;
     for (int64_t i = 0; i < rows.rows; i++) {
         const int64_t *row = rows.at + N_COLUMNS * i;
         const double *of_truth = costs.at + row[TRUTH] * costs.columns;
+        double n = (double)count + (double)i;
         taken[row[ACTION]]++;
+        sums[OWN_SQUARES] += square_about_mean(of_truth[row[ACTION]], sums[OWN], n, 0.0);
         sums[OWN] += of_truth[row[ACTION]];
         sums[BY_LABEL] += of_truth[row[LABEL]];
         for (int64_t j = 0; j < costs.columns; j++) always[j] += of_truth[j];
@@ -58,7 +61,7 @@ static void call_add(const Slot *a, Slot *r) {
 const Kernel metrics_cost_matrix_kernels[] = {
     {"metrics.cost_matrix._decide", "costs: f64[k,a] point: f64[m,k] found: (action: =i64[m] expected_cost: =f64[m])",
      call_decide, false},
-    {"metrics.cost_matrix._add", "costs: f64[k,a] rows: i64[m,3] always: =f64[a] taken: =i64[a] sums: =f64[2]",
-     call_add, false},
+    {"metrics.cost_matrix._add",
+     "costs: f64[k,a] rows: i64[m,3] always: =f64[a] taken: =i64[a] sums: =f64[3] count: int", call_add, false},
     {0},
 };

@@ -9,6 +9,8 @@ import numpy as np
 from online_svm.compiled.kernel import kernel
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import REVIEW
+from online_svm.metrics.label_weights import most_examples
+from online_svm.metrics.sequential.comparison import mean_bounds
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
@@ -81,26 +83,29 @@ def _decide(costs: Floats, point: Floats, found: Decisions) -> None:
     """Write the action of each row and its expected cost; `costs` is (n_classes, n_actions)."""
 
 
-_OWN, _BY_LABEL = range(2)
+_OWN, _BY_LABEL, _OWN_SQUARES = range(3)
 
 
 class RealisedCost(StoredArrays):
-    """Running sums of the cost of the chosen actions, added example by example."""
+    """Running sums of the cost of the chosen actions, added example by example.
+
+    `most`: number of examples for which a label may stand.
+    """
 
     _stored = StateSchema(floats("_always"), ints("_taken"), floats("_sums"), one("_scored"))
 
-    def __init__(self, matrix: CostMatrix) -> None:
-        self.matrix = matrix
+    def __init__(self, matrix: CostMatrix, most: int = 1) -> None:
+        self.matrix, self._most = matrix, most
         self._scored = 0
         self._always = np.zeros(len(matrix.actions))
         self._taken = np.zeros(len(matrix.actions), dtype=np.int64)
-        self._sums = np.zeros(2)
+        self._sums = np.zeros(3)
 
     @classmethod
     def of(cls, config: PredictorConfig) -> "RealisedCost | None":
         """Return empty sums for a configuration, or None without costs."""
         matrix = CostMatrix.of(config)
-        return None if matrix is None else cls(matrix)
+        return None if matrix is None else cls(matrix, most_examples(config.label_budget))
 
     def update(self, point: Floats, columns: Ints) -> None:
         """Add examples in the order in which they are learned, with their announced probabilities.
@@ -110,24 +115,32 @@ class RealisedCost(StoredArrays):
         action = self.matrix.decide(point).action
         label = np.asarray(point.argmax(axis=1), dtype=np.int64)
         taken = np.stack([action, label, columns], axis=1)
-        _add(self.matrix.costs, taken, self._always, self._taken, self._sums)
+        _add(self.matrix.costs, taken, self._always, self._taken, self._sums, self._scored)
         self._scored += len(columns)
 
     def report(self) -> CostReport:
         """Return the means so far; they are None before the first example."""
         actions, scored = self.matrix.actions, self._scored
+        lower, upper = self._bounds() if scored else (None, None)
         return CostReport(
             scored=scored,
             mean=self._mean(self._sums[_OWN]),
+            lower=lower,
+            upper=upper,
             by_label=self._mean(self._sums[_BY_LABEL]),
             always={name: self._mean(self._always[i]) for i, name in enumerate(actions)},
             taken={name: int(self._taken[i]) for i, name in enumerate(actions)},
         )
+
+    def _bounds(self) -> tuple[float, float]:
+        costs, (own, _, squares) = self.matrix.costs, self._sums.tolist()
+        span = min(0.0, float(costs.min())), max(0.0, float(costs.max()))
+        return mean_bounds(self._scored, own, squares, span, self._most)
 
     def _mean(self, total: float) -> float | None:
         return float(total) / self._scored if self._scored else None
 
 
 @kernel
-def _add(costs: Floats, rows: Ints, always: Floats, taken: Ints, sums: Floats) -> None:
-    """Add the costs of rows (action, predicted label, true label), in order."""
+def _add(costs: Floats, rows: Ints, always: Floats, taken: Ints, sums: Floats, count: int) -> None:
+    """Add the costs of rows (action, predicted label, true label), after `count` earlier ones."""

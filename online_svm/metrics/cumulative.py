@@ -11,18 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from online_svm.compiled.elementary import log
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.special import erfc
 from online_svm.metrics.label_weights import repetitions
-from online_svm.metrics.scores import brier_factor
+from online_svm.metrics.scores import MIN_SCORED_PROBABILITY, brier_factor
+from online_svm.metrics.sequential.comparison import mean_bounds
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.validity_report import LabelReport, MeanBounds, MethodReport, ValidityReport
+from online_svm.stream.validity_report import (
+    FigureBounds,
+    LabelReport,
+    MeanBounds,
+    MethodReport,
+    ValidityReport,
+)
 from online_svm.types import Floats, Ints
 
-# Columns of the running sums: four for the predicted label, four for the SVM's class, two scores.
+# Columns of the running sums: four for the predicted label, four for the SVM's class, two scores,
+# and the squares of hits and scores about the means before.
 LOWER, PROBABILITY, UPPER, VARIANCE = range(4)
-LOG_LOSS, BRIER, N_SUMS = 8, 9, 10
+LOG_LOSS, BRIER, HIT_SQUARES, LOG_LOSS_SQUARES, BRIER_SQUARES, N_SUMS = range(8, 14)
 SCORED, PREDICTED_HITS, SVM_HITS, CLIPPED, N_COUNTS = range(5)
 NO_INTERVAL = np.empty((0, 0))
 
@@ -88,6 +97,24 @@ class CumulativeValidity(StoredArrays):
             clipped=int(self._counts[CLIPPED]),
         )
 
+    def bounds(self, n_known: int, most: int) -> FigureBounds | None:
+        """Return the intervals of the means, at all times together; None before the first example.
+
+        `most`: number of examples for which a label may stand.
+        """
+        if not self.scored:
+            return None
+        hits, sums, factor = float(self._counts[PREDICTED_HITS]), self._sums, brier_factor(n_known)
+        worst = -log(MIN_SCORED_PROBABILITY)
+        lower, upper = mean_bounds(self.scored, sums[BRIER], sums[BRIER_SQUARES], (0.0, 2.0), most)
+        return FigureBounds(
+            accuracy=mean_bounds(self.scored, hits, sums[HIT_SQUARES], (0.0, 1.0), most),
+            log_loss=mean_bounds(
+                self.scored, sums[LOG_LOSS], sums[LOG_LOSS_SQUARES], (0.0, worst), most
+            ),
+            brier=(factor * lower, factor * upper),
+        )
+
     def _label_report(self, sums: Floats, hits: int) -> LabelReport:
         return LabelReport(
             accuracy=self._mean(hits),
@@ -113,12 +140,13 @@ def _add(sums: Floats, counts: Ints, answers: MethodAnswers, truth: Ints) -> Non
 class StreamValidity(StoredArrays):
     """Running sums over every scored example, in constant memory.
 
-    `maps`: names of the published calibrators.
+    `maps`: names of the published calibrators. `most`: examples for which a label may stand.
     """
 
     _stored = StateSchema(one("scored"), one("n_known"), part("_sums"), part("_maps"))
 
-    def __init__(self, maps: Sequence[str]) -> None:
+    def __init__(self, maps: Sequence[str], most: int = 1) -> None:
+        self._most = most
         self.scored = 0
         self.n_known = 0  # classes of the scored answers so far, without the slot of unseen labels
         self._sums = {name: CumulativeValidity(intervals=True) for name in ("headline", "venn")}
@@ -149,7 +177,8 @@ class StreamValidity(StoredArrays):
         """Return the report after `n` learned examples."""
         headline, venn = (sums.report(self.n_known) for sums in self._sums.values())
         maps = {name: sums.report(self.n_known) for name, sums in self._maps.items()}
-        return ValidityReport(n, self.scored, headline, venn, maps)
+        bounds = self._sums["headline"].bounds(self.n_known, self._most)
+        return ValidityReport(n, self.scored, headline, venn, maps, bounds)
 
 
 _UNIT = 1 << 32

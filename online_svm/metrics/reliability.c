@@ -170,7 +170,7 @@ static int64_t fill_diagram(SortedEvents events, DiagramRoom room) {
 }
 
 BrierParts brier_parts(SortedEvents events, DiagramRoom room) {
-    double score = 0.0, recalibrated = 0.0, distance = 0.0;
+    double score = 0.0, recalibrated = 0.0;
     for (int64_t i = 0; i < events.n; i++) {
         double miss = events.p[i] - events.happened[i];
         score += miss * miss;
@@ -183,16 +183,16 @@ BrierParts brier_parts(SortedEvents events, DiagramRoom room) {
         int64_t after = room.links[at];
         int64_t m = room.totals[after] - room.totals[at], k = room.positives[after] - room.positives[at];
         recalibrated += (double)(k * (m - k)) / (double)m;
-        double frequency = (double)k / (double)m;
-        for (int64_t i = room.totals[at]; i < room.totals[after]; i++) distance += fabs(events.p[i] - frequency);
     }
     /* 3. Score of the constant frequency. */
     int64_t k = room.positives[runs];
     double n = (double)events.n, constant = (double)(k * (events.n - k)) / n;
     /* Rounding can make a part slightly negative. */
     return (BrierParts){
-        score / n,    greater(0.0, score - recalibrated) / n, greater(0.0, constant - recalibrated) / n, constant / n,
-        distance / n,
+        score / n,
+        greater(0.0, score - recalibrated) / n,
+        greater(0.0, constant - recalibrated) / n,
+        constant / n,
     };
 }
 
@@ -202,7 +202,6 @@ static void call_brier_parts(const Slot *a, Slot *r) {
     r[1].real = parts.miscalibration;
     r[2].real = parts.discrimination;
     r[3].real = parts.uncertainty;
-    r[4].real = parts.calibration_index;
 }
 
 const Kernel metrics_reliability_kernels[] = {
@@ -214,7 +213,7 @@ const Kernel metrics_reliability_kernels[] = {
     {"metrics.reliability.debiased_square", SORTED_EVENTS " n_bins: int -> float", call_debiased_square, false},
     {"metrics.reliability.cumulative_statistics", SORTED_EVENTS " -> float float float", call_cumulative_statistics,
      false},
-    {"metrics.reliability._brier_parts", SORTED_EVENTS " diagram: =i64[3,n+1] -> float float float float float",
+    {"metrics.reliability._brier_parts", SORTED_EVENTS " diagram: =i64[3,n+1] -> float float float float",
      call_brier_parts, false},
     {0},
 };

@@ -49,7 +49,7 @@ CalibrationStatistics calibration_statistics(SortedEvents events);
 
 /* `BrierParts` of Python. */
 typedef struct {
-    double brier, miscalibration, discrimination, uncertainty, calibration_index;
+    double brier, miscalibration, discrimination, uncertainty;
 } BrierParts;
 
 /* Scratch for the cumulative sum diagram of n events and its links, n + 1 each. */

@@ -161,17 +161,12 @@ def debiased_square(p: Floats, happened: Bools, n_bins: int) -> float:
 
 
 class BrierParts(NamedTuple):
-    """A Brier score, its non-negative parts and the integrated calibration index.
-
-    The index is the mean of |p - r|, where r is the isotonic regression of y on p; Austin &
-    Steyerberg (2019) use local regression.
-    """
+    """A Brier score and its non-negative parts."""
 
     brier: float  # mean of (p - y)^2: miscalibration - discrimination + uncertainty
     miscalibration: float
     discrimination: float
     uncertainty: float
-    calibration_index: float
 
 
 def corp_decomposition(probabilities: ArrayLike, outcomes: ArrayLike) -> BrierParts:
@@ -182,13 +177,11 @@ def corp_decomposition(probabilities: ArrayLike, outcomes: ArrayLike) -> BrierPa
     return BrierParts(*brier_parts(*sorted_events(probabilities, outcomes)))
 
 
-def brier_parts(p: Floats, happened: Bools) -> tuple[float, float, float, float, float]:
+def brier_parts(p: Floats, happened: Bools) -> tuple[float, float, float, float]:
     """Return the parts for at least one sorted event."""
     return _brier_parts(p, happened, np.empty((3, len(p) + 1), dtype=np.int64))
 
 
 @kernel
-def _brier_parts(
-    p: Floats, happened: Bools, diagram: Ints
-) -> tuple[float, float, float, float, float]:
+def _brier_parts(p: Floats, happened: Bools, diagram: Ints) -> tuple[float, float, float, float]:
     """Implement `brier_parts`; `diagram` is scratch of shape (3, n + 1)."""

@@ -20,4 +20,10 @@ static inline double brier_sum(const double *p, int64_t k, int64_t truth) {
     return k == 2 ? 2.0 * sum : sum;
 }
 
+/* Return the square of a value's distance from the mean of n earlier ones and a first guess, which lies in its range. */
+static inline double square_about_mean(double value, double total, double n, double guess) {
+    double apart = value - (total + guess) / (n + 1.0);
+    return apart * apart;
+}
+
 #endif

@@ -13,7 +13,6 @@ enum {
     MISCALIBRATION,
     DISCRIMINATION,
     UNCERTAINTY,
-    CALIBRATION_INDEX,
     CALIBRATION_SQUARE,
     EXPECTED,
     VARIANCE,
@@ -96,7 +95,6 @@ static void set_event_figures(double *row, SortedEvents events, DiagramRoom room
     row[MISCALIBRATION] = parts.miscalibration;
     row[DISCRIMINATION] = parts.discrimination;
     row[UNCERTAINTY] = parts.uncertainty;
-    row[CALIBRATION_INDEX] = parts.calibration_index;
     row[CALIBRATION_SQUARE] = debiased_square(events, CALIBRATION_BINS);
     row[EXPECTED] = expected;
     row[VARIANCE] = variance;
@@ -205,7 +203,7 @@ const Kernel metrics_windowed_validity_kernels[] = {
     {"metrics.windowed_validity._keys", "point: f64[k,s] " HELD " keys: =i64[e,m]", call_keys, false},
     {"metrics.windowed_validity._unpack", "keys: i64[e,m] p: =f64[e,m] happened: =bool[e,m]", call_unpack, false},
     {"metrics.windowed_validity._window_figures",
-     "keys: i64[e+1,m] tail: float " HELD " found: (events: =f64[e+1,10] by_label: =f64[k,12] bins: =f64[b,5])"
+     "keys: i64[e+1,m] tail: float " HELD " found: (events: =f64[e+1,9] by_label: =f64[k,12] bins: =f64[b,5])"
      " scratch: (p: =f64[m] happened: =bool[m] diagram: =i64[3,m+1] weights: =f64[m+1])"
      " -> int float float float",
      call_window_figures, true},

@@ -5,18 +5,21 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import log
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.ordered_sums import in_turn
 from online_svm.config.groups import WindowConfig
+from online_svm.metrics.binomial_interval import proportion
 from online_svm.metrics.label_weights import design_effect, weighted_square, with_spread_of_labels
 from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
-from online_svm.metrics.scores import brier_factor
-from online_svm.metrics.window_ring import SliceValues, WindowRing
+from online_svm.metrics.scores import MIN_SCORED_PROBABILITY, brier_factor
+from online_svm.metrics.window_ring import LOG_LOSS, SliceValues, WindowRing
 from online_svm.storage.state_schema import StateSchema, Stored, part
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.validity_report import (
     ClassFigures,
     Descriptive,
+    FigureBounds,
     SliceScores,
     WindowedReport,
     WindowScores,
@@ -57,10 +60,10 @@ def unpacked(keys: Ints) -> tuple[Floats, Bools]:
     return p, happened
 
 
-# Figures of an event; BRIER to CALIBRATION_INDEX are the fields of `BrierParts`.
-BRIER, MISCALIBRATION, DISCRIMINATION, UNCERTAINTY, CALIBRATION_INDEX = range(5)
-CALIBRATION_SQUARE = 5
-EXPECTED, VARIANCE, HAPPENED, EXCESS, N_EVENT = range(6, 11)
+# Figures of an event; BRIER to UNCERTAINTY are the fields of `BrierParts`.
+BRIER, MISCALIBRATION, DISCRIMINATION, UNCERTAINTY = range(4)
+CALIBRATION_SQUARE = 4
+EXPECTED, VARIANCE, HAPPENED, EXCESS, N_EVENT = range(5, 10)
 
 # Figures of a group of examples; the first four are the same as for an event.
 GROUP_SQUARE, GROUP_HITS, GROUP_LOWER, GROUP_PROBABILITY, GROUP_UPPER = range(4, 9)
@@ -196,7 +199,7 @@ class WindowedValidity(Stored):
         labels, ring = self._ring, self._ring.repeated()
         weighted = labels.weighted()
         if not ring.held:
-            return WindowedReport(ring.size, NO_SCORES, weighted, [], [], {}, None)
+            return WindowedReport(ring.size, NO_SCORES, weighted, [], [], {}, None, None)
         k = len(ring.classes)
         keys = ring_keys(ring)
         slices = {} if values is None else self._slices(ring, values, keys)
@@ -213,11 +216,11 @@ class WindowedValidity(Stored):
             reliability=as_bins(bins),
             classes=_classes(ring, sums, by_class),
             slices=slices,
+            bounds=_bounds(labels),
             descriptive=Descriptive(
                 spiegelhalter_z=None if math.isnan(z) else z,
                 kolmogorov_smirnov=kolmogorov_smirnov,
                 kuiper=kuiper,
-                integrated_calibration_index=last_event[CALIBRATION_INDEX],
             ),
         )
         if labels.weights is None:
@@ -246,6 +249,7 @@ class WindowedValidity(Stored):
         return report
 
 
+NORMAL_95 = 1.96
 CALIBRATION_BINS = 15  # N_BINS in `scores.py`
 
 NO_SCORES = WindowScores(0, *[None] * 11)
@@ -280,6 +284,42 @@ def _classes(ring: WindowRing, by_label: Figures, figures: Figures) -> list[Clas
         return report
     worst = sorted(range(k), key=lambda c: -abs(report[c].z or 0.0))[:MAX_REPORTED_CLASSES]
     return [report[c] for c in sorted(worst)]
+
+
+def _bounds(ring: WindowRing) -> FigureBounds:
+    """Return the intervals of the means; a label counts for the examples for which it stands."""
+    held, k = ring.held, len(ring.classes)
+    truth, hits = ring.truth[:held], ring.truth[:held] == ring.label[:held]
+    brier = np.zeros(held)
+    for c in range(k):
+        miss = ring.point[c, :held] - (truth == c)
+        brier += miss * miss
+    brier *= brier_factor(ring.n_known)
+    weights = np.ones(held) if ring.weights is None else ring.weights[:held]
+    accuracy = _mean_bounds(hits.astype(np.float64), weights, 1.0)
+    if ring.weights is None:
+        exact = proportion(int(np.count_nonzero(hits)), held)
+        accuracy = exact.lower, exact.upper
+    losses, worst = ring.values[LOG_LOSS, :held], -log(MIN_SCORED_PROBABILITY)
+    return FigureBounds(
+        accuracy=accuracy,
+        log_loss=_mean_bounds(losses, weights, worst),
+        brier=_mean_bounds(brier, weights, 2.0),
+    )
+
+
+def _mean_bounds(values: Floats, weights: Floats, most: float) -> tuple[float, float]:
+    """Return the normal interval of a weighted mean of values in [0, `most`].
+
+    The variance of sum w x / sum w is about sum w^2 (x - mean)^2 / (sum w)^2 (Cochran 1977,
+    "Sampling techniques", 6.4). Sums are exact, so that each machine finds the same.
+    """
+    m, total = len(values), math.fsum(weights.tolist())
+    mean = math.fsum((weights * values).tolist()) / total
+    apart = weights * (values - mean)
+    variance = math.fsum((apart * apart).tolist()) / (total * total)
+    reach = NORMAL_95 * math.sqrt(variance * m / (m - 1)) if m > 1 else most
+    return max(0.0, mean - reach), min(most, mean + reach)
 
 
 def _brier_scale(ring: WindowRing) -> float:

@@ -74,7 +74,7 @@ class AnswerScoring(Stored):
             self._hidden.append(config.n_scores)  # a new version is a known change
         self.counts: deque[LabelCounts] = deque()
         self.settled: list[SettledRows] = []
-        self._validity = StreamValidity(config.published)
+        self._validity = StreamValidity(config.published, most_examples(config.label_budget))
         self._windows = WindowedValidity.of(config, most_examples(config.label_budget))
         self._budget = None if config.label_budget is None else LabelBudgetCounts()
         self._kinds = ChangedKinds()

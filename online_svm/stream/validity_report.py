@@ -159,9 +159,15 @@ class Descriptive(StrictRecord):
         doc("Maximum over q of |mean of (y - p) 1(p <= q)|."),
     ]
     kuiper: Annotated[_Positive, doc("The same over all ranges of p.")]
-    integrated_calibration_index: Annotated[
-        _Positive, doc("Mean of |p - r|, with r the isotonic regression of y on p.")
-    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureBounds(StrictRecord):
+    """Ends of the intervals of figures of the headline, at 95 %."""
+
+    accuracy: Annotated[tuple[float, float], doc("Of the share of right labels.")]
+    log_loss: Annotated[tuple[float, float], doc("Of the mean log loss.")]
+    brier: Annotated[tuple[float, float], doc("Of the Brier score.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,7 @@ class WindowedReport(StrictRecord):
         doc("Of more than 32 those with the largest |`z`|."),
     ]
     slices: Annotated[dict[str, list[SliceScores]], doc("The values of each slice.")]
+    bounds: Annotated[FigureBounds | None, doc("Of `overall`; null without examples.")]
     descriptive: Annotated[Descriptive | None, doc("Further statistics.")]
 
 
@@ -254,6 +261,8 @@ class CostReport(StrictRecord):
 
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
     mean: Annotated[float | None, doc("Mean cost of the actions taken.")]
+    lower: Annotated[float | None, doc("Ends of its interval, at 95 % and at all times.")]
+    upper: Annotated[float | None, doc("Ends of its interval, at 95 % and at all times.")]
     by_label: Annotated[float | None, doc("The same if the most probable label were the action.")]
     always: Annotated[dict[str, float | None], doc("The same if it were always this action.")]
     taken: Annotated[dict[str, Count], doc("Answers with each action.")]
@@ -344,6 +353,9 @@ class ValidityReport:
     headline: Annotated[MethodReport, doc("`probabilities` and `intervals`.")]
     venn: Annotated[MethodReport, doc("The Venn predictor.")]
     maps: Annotated[dict[str, MethodReport], doc("Each published map.")]
+    bounds: Annotated[
+        FigureBounds | None, doc("Of `headline`, at all times; null before the first example.")
+    ] = None
     agreement: Annotated[
         AgreementReport | None, doc("Of the headline, or of the score that is watched.")
     ] = None

@@ -27,6 +27,7 @@ from online_svm.stream.validity_report import (
     Descriptive,
     Done,
     FeatureReport,
+    FigureBounds,
     LabelBudgetReport,
     LabelCounts,
     LabelReport,
@@ -48,7 +49,7 @@ from workers.message.encode import dumps
 
 OPTIONAL = (
     "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
-    "imputed", "set", "notices", "agreement", "windowed", "monitors", "labels", "costs",
+    "imputed", "set", "notices", "bounds", "agreement", "windowed", "monitors", "labels", "costs",
     "features", "promise", "sets", "budget", "traceparent",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
@@ -261,7 +262,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, Notice,
         FeatureNotice, LateLabelReport,
         AgreementReport, SpanAgreement, RangeAgreement, ClassAgreement, UnlabelledRange,
-        LabelCounts, MeanBounds, CostReport, PromiseReport, SetReport, FeatureReport,
+        LabelCounts, FigureBounds, MeanBounds, CostReport, PromiseReport, SetReport, FeatureReport,
         LabelBudgetReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),

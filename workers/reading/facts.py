@@ -22,7 +22,7 @@ from workers.text import counted, four_digits, share
 _MAX_NAMED = 8  # features, and open notices, that are named
 _MAX_CHARS = 300  # characters of a text that another program may have written
 _MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
-_SEEN = 3.0  # calibration errors below so many standard errors of the accuracy cannot be seen
+_SEEN = 3.0  # standard errors, below which a calibration error cannot be seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,19 @@ def _windowed(report: Mapping[str, Any]) -> Iterator[Fact]:
     if not scored > 0:
         yield Fact("accuracy", "nothing scored yet")
         return
-    span = f"the last {scored:,.0f} scored"
-    yield from _accuracy("accuracy", overall, scored, span)
-    yield from _loss("log loss", "nats", overall.get("log_loss"), span)
+    span, bounds = f"the last {scored:,.0f} scored", as_object(windowed.get("bounds"))
+    yield from _accuracy("accuracy", overall, scored, span, bounds.get("accuracy"))
+    yield from _loss("log loss", "nats", overall.get("log_loss"), span, bounds.get("log_loss"))
     parts = [(name, number(overall.get(name))) for name in _BRIER_PARTS]
     more = " ".join(f"{_BRIER_PARTS[name]} {name} {share(value)}" for name, value in parts)
     is_known = not math.isnan(sum(value for _, value in parts))
-    yield from _loss("Brier", "squared", overall.get("brier"), span, f" {more}" * is_known)
-    yield from _calibration_error(overall, scored, span)
-    yield from rare_class(windowed, scored)
-    for name, of in (("class", _classes(windowed)), ("slice", _slices(windowed))):
+    brier, ends = overall.get("brier"), bounds.get("brier")
+    yield from _loss("Brier", "squared", brier, span, ends, f" {more}" * is_known)
+    yield from _calibration_error(overall, span, bounds.get("accuracy"))
+    is_equal = report.get("budget") is None
+    yield from _rare_class(windowed, scored, is_equal)
+    named = ("class", _classes(windowed, is_equal)), ("slice", _slices(windowed, is_equal))
+    for name, of in named:
         if (worst := farthest_off(of)) is not None:
             yield Fact(name, f"worst {worst.sentence}", "share", span, worst.figure.value)
 
@@ -118,38 +121,53 @@ def _windowed(report: Mapping[str, Any]) -> Iterator[Fact]:
 _BRIER_PARTS = {"miscalibration": "=", "discrimination": "-", "uncertainty": "+"}
 
 
+def _bounded(value: Any, bounds: Any) -> Estimate:
+    """Return a figure with the interval that a report gives; NaN where it gives none."""
+    ends = [number(each) for each in as_list(bounds)]
+    return Estimate(number(value), *(ends if len(ends) == 2 else (math.nan, math.nan)))
+
+
 def _accuracy(
-    name: str, own: Mapping[str, Any], scored: float, span: str, more: str = ""
+    name: str, own: Mapping[str, Any], scored: float, span: str, bounds: Any
 ) -> Iterator[Fact]:
     """Yield accuracy, with its interval, beside the probability that was announced."""
-    figure = share_of(own.get("accuracy"), scored)
+    figure = _bounded(own.get("accuracy"), bounds)
+    if bounds is None:  # an exported file has no reports
+        figure = share_of(own.get("accuracy"), scored)
     if math.isnan(figure.value):
         return
     lower, p, upper = (number(own.get(key)) for key in ("lower", "probability", "upper"))
     ends = "" if math.isnan(lower + upper) else f" in {share(lower)} to {share(upper)}"
     announced = "" if math.isnan(p) else f", {share(p)} announced{ends}"
-    sentence = f"{figure} right{announced}, over {span}{more}{_z(number(own.get('z')))}"
+    sentence = f"{figure} right{announced}, over {span}{_z(number(own.get('z')))}"
     yield Fact(name, sentence, "share", span, figure.value, figure.lower, figure.upper)
 
 
-def _loss(name: str, unit: str, value: Any, span: str, more: str = "") -> Iterator[Fact]:
-    found = number(value)
-    if not math.isnan(found):
-        yield Fact(name, f"{share(found)}{more}", unit, span, found)
+def _loss(
+    name: str, unit: str, value: Any, span: str, bounds: Any, more: str = ""
+) -> Iterator[Fact]:
+    figure = _bounded(value, bounds)
+    if not math.isnan(figure.value):
+        ends = figure.value, figure.lower, figure.upper
+        yield Fact(name, f"{figure}{more}", unit, span, *ends)
 
 
-def _calibration_error(overall: Mapping[str, Any], scored: float, span: str) -> Iterator[Fact]:
+def _calibration_error(overall: Mapping[str, Any], span: str, bounds: Any) -> Iterator[Fact]:
     """Yield the calibration error, or the bound below which none can be seen.
 
     Under right probabilities the debiased square over b = 15 bins has the standard deviation
-    sqrt(2 b) v / n, with v the mean of p (1 - p), at most that of the accuracy. 1.645 of it is
-    `_SEEN` squared, times v / n.
+    sqrt(2 b) v / n, with v the mean of p (1 - p). 1.645 of it is `_SEEN` squared, times v / n. The
+    accuracy a has the squared standard error a (1 - a) / n, also where labels have weights.
     """
-    error, accuracy = (number(overall.get(name)) for name in ("calibration_error", "accuracy"))
-    if math.isnan(error + accuracy):
+    error, accuracy, brier = (
+        number(overall.get(name)) for name in ("calibration_error", "accuracy", "brier")
+    )
+    known = _bounded(accuracy, bounds)
+    if math.isnan(error + known.upper - known.lower):
         return
-    spread = min(accuracy * (1.0 - accuracy), abs(number(overall.get("brier"))))
-    unseen = _SEEN * math.sqrt(max(spread, 1.0 / scored) / scored)
+    spread = accuracy * (1.0 - accuracy)
+    smaller = min(1.0, abs(brier) / spread) if spread > 0.0 else 1.0
+    unseen = _SEEN * (known.upper - known.lower) / (2.0 * 1.96) * math.sqrt(smaller)
     text = f"below {share(unseen)}" if error <= unseen else f"{share(error)}, less chance"
     bound = max(error, unseen)
     yield Fact("error", f"calibration error {text}", "share", span, error, None, bound)
@@ -177,24 +195,24 @@ class Part:
 
 def parts(report: Mapping[str, Any]) -> list[Part]:
     """Return the classes and slices of a report, by decreasing |z|."""
-    windowed = as_object(report.get("windowed"))
-    found = [*_classes(windowed), *_slices(windowed)]
+    windowed, is_equal = as_object(report.get("windowed")), report.get("budget") is None
+    found = [*_classes(windowed, is_equal), *_slices(windowed, is_equal)]
     found.sort(key=lambda part: (-abs(part.z) if not math.isnan(part.z) else 0.0, part.name))
     return found
 
 
-def _classes(windowed: Mapping[str, Any]) -> Iterator[Part]:
+def _classes(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[Part]:
     scored = number(as_object(windowed.get("overall")).get("scored"))
     for given in map(as_object, as_list(windowed.get("classes"))[:_MAX_PARTS]):
         label = given.get("label")
         name = "class not seen yet" if label is None else f"class {str(label)[:200]}"
         keys = ("examples", "probability", "z")
         examples, announced, z = (number(given.get(key)) for key in keys)
-        figure = share_of(given.get("frequency"), scored)
+        figure = share_of(given.get("frequency"), scored, is_equal)
         yield Part(name, examples, figure, announced, z, is_class=True)
 
 
-def _slices(windowed: Mapping[str, Any]) -> Iterator[Part]:
+def _slices(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[Part]:
     for name, values in list(as_object(windowed.get("slices")).items())[:_MAX_PARTS]:
         for given in map(as_object, as_list(values)[:_MAX_PARTS]):
             value, scores = given.get("value"), as_object(given.get("scores"))
@@ -202,7 +220,7 @@ def _slices(windowed: Mapping[str, Any]) -> Iterator[Part]:
             title = title if value is None else f"{name[:200]} = {str(value)[:200]}"
             keys = ("scored", "probability", "z")
             scored, announced, z = (number(scores.get(key)) for key in keys)
-            figure = share_of(scores.get("accuracy"), scored)
+            figure = share_of(scores.get("accuracy"), scored, is_equal)
             yield Part(title, scored, figure, announced, z, is_class=False)
 
 
@@ -212,7 +230,7 @@ def farthest_off(given: Iterable[Part]) -> Part | None:
     return max(known, key=lambda part: abs(part.z), default=None)
 
 
-def rare_class(windowed: Mapping[str, Any], scored: float) -> Iterator[Fact]:
+def _rare_class(windowed: Mapping[str, Any], scored: float, is_equal: bool) -> Iterator[Fact]:
     """Yield recall and precision of the rarest class, if it has less than half an equal share."""
     found = [each for each in map(as_object, as_list(windowed.get("classes"))) if each.get("label")]
     found = [each for each in found if number(each.get("examples")) > 0]
@@ -223,16 +241,20 @@ def rare_class(windowed: Mapping[str, Any], scored: float) -> Iterator[Fact]:
         number(rarest.get(name)) for name in ("examples", "predicted", "accuracy")
     )
     hits = 0.0 if math.isnan(right) else round(right * taken)
-    recall, precision = share_of(hits / examples, examples), share_of(right, taken)
+    recall = share_of(hits / examples, examples, is_equal)
+    precision = share_of(right, taken, is_equal)
     name = str(rarest["label"])[:200]
     text = f"class {name}: recall {recall} of {examples:,.0f}, precision {precision}"
     yield Fact("rare", text, "share", "", recall.value, recall.lower, recall.upper)
 
 
-def share_of(value: Any, total: float) -> Estimate:
-    """Return a share of so many examples with its interval; NaN where it is no share."""
+def share_of(value: Any, total: float, is_equal: bool = True) -> Estimate:
+    """Return a share of so many examples with its interval; NaN where it is no share.
+
+    Without an interval if not `is_equal`: labels that stand for several examples are fewer.
+    """
     found = number(value)
-    if not (0.0 <= found <= 1.0 and 0 < total < 2**31):
+    if not is_equal or not (0.0 <= found <= 1.0 and 0 < total < 2**31):
         return Estimate(found, math.nan, math.nan)
     known = proportion(min(round(found * total), int(total)), int(total))
     return Estimate(found, known.lower, known.upper)
@@ -244,11 +266,16 @@ def _z(z: float) -> str:
 
 
 def _cumulative(report: Mapping[str, Any]) -> Iterator[Fact]:
-    own = as_object(as_object(report.get("headline")).get("predicted"))
+    headline, bounds = (as_object(report.get(name)) for name in ("headline", "bounds"))
     scored, n = number(report.get("scored")), number(report.get("n"))
     span = f"{scored:,.0f} scored of the first {n:,.0f} learned"
-    found = list(_accuracy("in all", own, scored, span))
+    own = as_object(headline.get("predicted"))
+    found = list(_accuracy("in all", own, scored, span, bounds.get("accuracy")))
     yield from found or [Fact("in all", "nothing scored yet")]
+    loss, brier = (_bounded(headline.get(name), bounds.get(name)) for name in ("log_loss", "brier"))
+    if bounds and not math.isnan(loss.value + brier.value):
+        text = f"log loss {loss}, Brier {brier}; these intervals hold at all times together"
+        yield Fact("in all", text, "nats", span, loss.value, loss.lower, loss.upper)
 
 
 def _limits(report: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Fact]:
@@ -272,8 +299,9 @@ def cost_text(costs: Mapping[str, Any]) -> str:
     if math.isnan(own[1]):
         return "nothing scored yet" if costs else ""
     rules = ", ".join(f"{four_digits(mean)} {name}" for name, mean in others)
-    scored = number(costs.get("scored"))
-    return f"{four_digits(own[1])} an example over {scored:,.0f}; {rules}"
+    lower, upper, scored = (number(costs.get(name)) for name in ("lower", "upper", "scored"))
+    ends = f" ({four_digits(lower)} to {four_digits(upper)})" if lower <= upper else ""
+    return f"{four_digits(own[1])}{ends} an example over {scored:,.0f}; {rules}"
 
 
 def cost_rules(costs: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -289,9 +317,9 @@ def cost_rules(costs: Mapping[str, Any]) -> list[tuple[str, float]]:
 def _costs(report: Mapping[str, Any]) -> Iterator[Fact]:
     costs = as_object(report.get("costs"))
     if text := cost_text(costs):
-        mean, scored = number(costs.get("mean")), number(costs.get("scored"))
-        value = None if math.isnan(mean) else mean
-        yield Fact("costs", text, "cost", f"{scored:,.0f} scored", value)
+        ends = (number(costs.get(name)) for name in ("mean", "lower", "upper"))
+        scored = number(costs.get("scored"))
+        yield Fact("costs", text, "cost", f"{scored:,.0f} scored", *ends)
 
 
 def _sets(sets: Mapping[str, Any]) -> Iterator[Fact]:

@@ -101,6 +101,28 @@ def reach_of(v: float, level: float) -> float:
     return boundary_of_mean(v, -log(level), _RHOS)
 
 
+def mean_bounds(
+    count: int, total: float, squares: float, span: tuple[float, float], most: int = 1
+) -> tuple[float, float]:
+    """Return the confidence sequence of a mean of values in a span, at 95 %.
+
+    `squares` is the sum of squares about predictable centres in the span. If a value is counted up
+    to `most` times, as one label that stands for so many examples, its multiples are in a span that
+    is wider by this factor, and have squares greater by at most this factor.
+
+    Examples
+    --------
+    >>> lower, upper = mean_bounds(1000, 800.0, 160.0, (0.0, 1.0))
+    >>> round(lower, 3), round(upper, 3)
+    (0.757, 0.843)
+    """
+    low, high = span
+    width = (high - low) * most
+    reach = width * reach_of(most * squares / (width * width), 0.025) / count
+    mean = total / count
+    return max(low, mean - reach), min(high, mean + reach)
+
+
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
     """Mean of the first loss minus the second, with its confidence sequence."""

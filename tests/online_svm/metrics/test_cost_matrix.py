@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidConfig
 from online_svm.metrics.cost_matrix import CostMatrix, RealisedCost
+from online_svm.metrics.sequential.comparison import reach_of
 
 LABELS = ("a", "b", "c", "d")
 EIGHTHS = st.integers(0, 8).map(lambda k: k / 8)  # sums of their products are exact
@@ -86,6 +87,11 @@ def test_realised_costs_are_sums_over_decisions_in_any_batches():
     for label, action in zip(truths, actions, strict=True):
         total += paid[label][action]
     assert report.mean == total / 300
+    costs = np.array([paid[y][a] for y, a in zip(truths, actions, strict=True)])
+    centres = np.concatenate(([0.0], np.cumsum(costs)[:-1])) / np.arange(1, 301)
+    reach = 5.0 * reach_of(((costs - centres) ** 2).sum() / 25.0, 0.025) / 300
+    ends = max(0.0, total / 300 - reach), total / 300 + reach
+    assert (report.lower, report.upper) == pytest.approx(ends, rel=1e-9)
     assert report.taken == {name: actions.count(name) for name in matrix.actions}
     assert set(actions) == {"a", "b", "review"}
     assert report.always["b"] == 5.0 * truths.count("a") / 300

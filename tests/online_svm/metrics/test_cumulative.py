@@ -12,6 +12,7 @@ from online_svm.metrics.cumulative import (
     paper_p_value,
 )
 from online_svm.metrics.scores import accuracy, brier, clipped, log_loss
+from online_svm.metrics.sequential.comparison import reach_of
 
 
 def stream(m, n_classes, seed=0):
@@ -36,6 +37,50 @@ def run(columns, size, intervals=True):
         truth = part.pop("truth")
         validity.update(MethodAnswers(**{"lower": NO_INTERVAL, "upper": NO_INTERVAL} | part), truth)
     return validity
+
+
+def by_hand(values, guess, high):
+    """Return the confidence sequence of the mean of values in [0, high], by its definition."""
+    before = np.concatenate(([0.0], np.cumsum(values)[:-1]))
+    centres = (before + guess) / np.arange(1, len(values) + 1)
+    squares = ((values - centres) ** 2).sum() / high**2
+    reach = high * reach_of(squares, 0.025) / len(values)
+    return max(0.0, values.mean() - reach), min(high, values.mean() + reach)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_intervals_are_those_of_their_definition(n_classes):
+    columns = stream(600, n_classes)
+    labelled = columns["truth"] >= 0
+    truth, p = columns["truth"][labelled], columns["probabilities"][labelled]
+    hits = (columns["label"][labelled] == truth).astype(float)
+    losses = -np.log(np.maximum(p[np.arange(len(p)), truth], 1e-6))
+    squares = ((p - np.eye(n_classes)[truth]) ** 2).sum(axis=1)
+    factor = 0.5 if n_classes == 2 else 1.0
+    for size in (64, 7):
+        found = run(columns, size).bounds(n_classes, 1)
+        assert found.accuracy == pytest.approx(by_hand(hits, 0.5, 1.0), rel=1e-9)
+        assert found.log_loss == pytest.approx(by_hand(losses, 0.5, -math.log(1e-6)), rel=1e-9)
+        brier_ends = [factor * end for end in by_hand(squares, 0.5, 2.0)]
+        assert found.brier == pytest.approx(brier_ends, rel=1e-9)
+        wider = run(columns, size).bounds(n_classes, 10)  # a label may stand for ten examples
+        assert wider.accuracy[0] < found.accuracy[0] < found.accuracy[1] < wider.accuracy[1]
+
+
+def test_the_intervals_of_right_probabilities_hold_at_all_times():
+    missed = 0
+    for seed in range(100):
+        rng, validity = np.random.default_rng(seed), CumulativeValidity(intervals=False)
+        outside = False
+        for _ in range(20):
+            top = rng.uniform(0.5, 1.0, 100)
+            p, truth = np.stack([1 - top, top], axis=1), (rng.random(100) < top).astype(np.int64)
+            label = np.ones(100, dtype=np.int64)
+            validity.update(MethodAnswers(p, NO_INTERVAL, NO_INTERVAL, label, label), truth)
+            lower, upper = validity.bounds(2, 1).accuracy
+            outside |= not lower <= 0.75 <= upper
+        missed += outside
+    assert missed <= 5
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])

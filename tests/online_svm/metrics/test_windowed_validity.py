@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.isotonic import IsotonicRegression
 
 from online_svm.config.groups import WindowConfig
@@ -98,11 +99,24 @@ def test_bins_and_statistics_are_of_the_last_event(classes):
     assert report.reliability == reliability_bins(p, y)
     names = ("spiegelhalter_z", "kolmogorov_smirnov", "kuiper")
     statistics = dict(zip(names, cumulative_statistics(*sorted_events(p, y)), strict=True))
-    fitted = IsotonicRegression().fit_transform(p, y.astype(float))
     assert report.descriptive is not None
-    assert asdict(report.descriptive) == near(
-        statistics | {"integrated_calibration_index": np.abs(p - fitted).mean()}
-    )
+    assert asdict(report.descriptive) == near(statistics)
+
+
+@pytest.mark.parametrize("classes", [TWO, FOUR])
+def test_the_intervals_are_those_of_the_means_of_the_window(classes):
+    rows, window = made(120, classes), validity(100)
+    window.update(rows)
+    last, report = rows.part(20, 120), window.report()
+    k, label = len(classes), np.argmax(last.point, axis=1)
+    hits = int((label == last.columns).sum())
+    found = binomtest(hits, 100).proportion_ci(0.95)
+    assert report.bounds.accuracy == near((found.low, found.high))
+    losses = -np.log(np.maximum(last.point[np.arange(100), last.columns], 1e-6))
+    squares = ((last.point - np.eye(k)[last.columns]) ** 2).sum(axis=1) / (2 if k == 2 else 1)
+    for ends, values in ((report.bounds.log_loss, losses), (report.bounds.brier, squares)):
+        reach = 1.96 * values.std(ddof=1) / 10
+        assert ends == near((max(0.0, values.mean() - reach), values.mean() + reach))
 
 
 @pytest.mark.parametrize("classes", [TWO, FOUR])

@@ -174,8 +174,9 @@ def _realised(rng: Rng) -> Any:
     k, others, m = whole(rng, 2, 5), whole(rng, 0, 3), whole(rng, 0, 30)
     rows = np.stack([rng.integers(0, n, m) for n in (k + others, k, k)], axis=1)
     always, taken = rng.random(k + others), rng.integers(0, 9, k + others)
-    sums = rng.random(2)
-    cost_matrix._add(_exponential(rng, (k, k + others)), rows, always, taken, sums)
+    sums = rng.random(3)
+    costs = _exponential(rng, (k, k + others))
+    cost_matrix._add(costs, rows, always, taken, sums, whole(rng, 0, 30))
     return always, taken, sums
 
 

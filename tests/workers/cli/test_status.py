@@ -215,9 +215,10 @@ def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(ru
         "Start one: online-svm worker f",
         "accuracy   .900 (.824 to .951) right, .950 announced in .950 to .950, over the last 100 "
         "scored (-2.3 standard deviations)",
-        "log loss   .346",
-        "Brier      .092 = miscalibration .003 - discrimination .000 + uncertainty .090",
-        "error      calibration error below .090",
+        "log loss   .346 (.172 to .520)",
+        "Brier      .092 (.039 to .146) = miscalibration .003 - discrimination .000 + "
+        "uncertainty .090",
+        "error      calibration error below .097",
     ]
     assert (
         "class      worst class yes: came in .100 (.049 to .176), .050 announced, over 10 (+2.3 "
