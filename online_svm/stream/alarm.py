@@ -89,8 +89,8 @@ deviations'
         if self.kind != "exchangeability" or not self.moved:
             return self.finding
         named = [str(part) for part in self.moved if abs(part.shift) >= MIN_NAMED_SHIFT]
-        none = f"no feature's mean has moved by {MIN_NAMED_SHIFT} standard deviations"
-        return f"{self.finding}; {', '.join(named) or none}"
+        # Without a name nothing is said of the features: a stuck one keeps its mean.
+        return "; ".join([self.finding, *([", ".join(named)] if named else [])])
 
     @property
     def gist(self) -> str:

@@ -87,6 +87,8 @@ class FeatureNotice(StrictRecord):
     'feature income is missing more often than usual, since example 12,300'
     >>> FeatureNotice(12300, "income", "risen", 0.93).words
     'feature income has risen: above .93 of its usual values on average, since example 12,300'
+    >>> FeatureNotice(12300, "income", "narrower", 0.5).words
+    'feature income varies less than usual, since example 12,300'
     """
 
     since: Annotated[Count, doc("Examples learned when the change began.")]
@@ -117,7 +119,8 @@ class FeatureNotice(StrictRecord):
         if self.direction in ("missing", "present"):
             return f"feature {self.feature} is {self.direction} more often than usual, {since}"
         if self.direction in ("wider", "narrower"):
-            return f"feature {self.feature} has spread {self.direction} than usual, {since}"
+            much = "more" if self.direction == "wider" else "less"
+            return f"feature {self.feature} varies {much} than usual, {since}"
         rank = f"{self.rank:.2f}".removeprefix("0")
         way = "above" if self.direction == "risen" else "at"
         return (

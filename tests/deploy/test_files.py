@@ -351,7 +351,7 @@ class _Seen:
         report = {
             "scored": 9,
             "windowed": {"overall": figures},
-            "monitors": {"open": [], "tests": [test]},
+            "monitors": {"open": [], "notices": [], "tests": [test]},
         }
         lag = Lag(0, False, 0.0, PendingLabels(1, 1, 0, 10**9))
         answer = {"guarantee": "exact"}

@@ -19,10 +19,10 @@ decides: whether a worker answers, then whether the answers can be trusted.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from online_svm.stream.notice import Notice
+from online_svm.stream.notice import FeatureNotice, Notice
 from workers.reading.agreement import ReportedAgreement, silent, unlabelled_part
 from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, accuracies, saving
@@ -98,7 +98,7 @@ def printed(status: FeedStatus) -> dict[str, Any]:
 def trust(status: FeedStatus) -> Verdict:
     """Return the verdict on the answers alone, whether or not a worker runs."""
     if status.incident is not None:
-        return of_incident(status.incident)
+        return _with_feature(of_incident(status.incident), status)
     answer, report = status.answer, status.report or {}
     guarantee, reason = answer.get("guarantee"), _text(answer.get("reason"))
     agreed = ReportedAgreement.of(report, _predictor(status.settings))
@@ -132,6 +132,16 @@ def trust(status: FeedStatus) -> Verdict:
     reason = reason.rstrip(".")
     why = f"The guarantee is approximate: {reason}." if guarantee == "approximate" else ""
     return _of_benefit(agreed, report, _predictor(status.settings), why)
+
+
+def _with_feature(judged: Verdict, status: FeedStatus) -> Verdict:
+    """Return a verdict on an incident whose advice begins with the feature that has a notice."""
+    found = [each for each in status.notices if isinstance(each, FeatureNotice)]
+    return (
+        replace(judged, advice=f"{_upper(_text(found[0].words))}. {judged.advice}")
+        if found
+        else judged
+    )
 
 
 def _changed(agreed: ReportedAgreement) -> Verdict:

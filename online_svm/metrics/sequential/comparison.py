@@ -114,7 +114,7 @@ def mean_bounds(
     --------
     >>> lower, upper = mean_bounds(1000, 800.0, 160.0, (0.0, 1.0))
     >>> round(lower, 3), round(upper, 3)
-    (0.757, 0.843)
+    (0.756, 0.844)
     """
     low, high = span
     width = (high - low) * most

@@ -13,7 +13,7 @@ from workers.reading.events import Event
 from workers.reading.incidents import Incident
 from workers.reading.lag import Lag
 from workers.reading.status import FeedStatus
-from workers.reading.verdict import LEVELS, PARKED_SECONDS, Verdict, of_end, summary, verdict
+from workers.reading.verdict import LEVELS, PARKED_SECONDS, Verdict, of_end, summary, trust, verdict
 from workers.runner.feed_task import LAST_RETRY
 
 NOW = 1_700_000_000.0
@@ -419,6 +419,17 @@ def test_the_end_of_an_incident_tells_how_the_answers_stand():
     ended = Incident(LABELS.parts, 5000)
     assert of_end(ended, REPORT, {}) == Verdict(
         "well", f"The guarantee is back since example 5,000. {HOLD}"
+    )
+
+
+def test_the_advice_on_an_incident_begins_with_the_feature_that_is_stuck():
+    stuck = {"since": 1519, "feature": "flow", "direction": "narrower", "rank": 0.5}
+    report = REPORT | {"monitors": {"features": [stuck]}}
+    found = trust(FeedStatus(feed="f", report=report, incident=LABELS))
+    plain = trust(FeedStatus(feed="f", report=REPORT, incident=LABELS))
+    assert found.sentence == plain.sentence
+    assert found.advice == (
+        f"Feature flow varies less than usual, since example 1,519. {plain.advice}"
     )
 
 
