@@ -85,7 +85,7 @@ class ActionsCard(TextCard):
         "How often each action was taken, and what an example costs on average: by the actions "
         "taken, and by rules that ignore the features. The first should be the least."
     )
-    section = "costs"
+    section = "facts"
 
     @staticmethod
     @override

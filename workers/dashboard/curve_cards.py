@@ -211,7 +211,7 @@ class CostCard(_LinesCard):
         "(solid), of always the action of the most probable label (dashed), and of the single "
         "action that would have been cheapest so far (dotted). The solid line should be lowest."
     )
-    section = "costs"
+    section = "facts"
     y_label = "cost an example"
     lines = {  # noqa: RUF012
         "answers": ("answers", {"color": ACCURACY, "width": 3}),
