@@ -1,7 +1,5 @@
 """The Clopper-Pearson interval of a frequency, with a cache of computed intervals."""
 
-import math
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -9,9 +7,9 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
+from online_svm.metrics.estimate import LEVEL, UNDEFINED, Estimate
 from online_svm.types import Floats, Ints
 
-LEVEL = 0.95  # confidence of each `Estimate`
 N_CACHE_SLOTS = 1 << 15  # a window of 2,000 in a dozen bins has a few thousand pairs of counts
 
 
@@ -40,36 +38,15 @@ def interval(intervals: BinomialIntervals, hits: int, total: int) -> tuple[float
     """Return the interval of the frequency given `hits` among `total`, both below 2^31."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its interval of confidence `LEVEL`; NaN is an unknown figure or interval.
+def proportion(hits: int, total: int) -> Estimate:
+    """Return a share with its Clopper-Pearson interval; undefined for a total of 0.
+
+    Raises InvalidInput if `hits` is not in 0 ... `total`.
 
     Examples
     --------
     >>> print(proportion(80, 100))
     .800 (.708 to .873)
-    """
-
-    value: float
-    lower: float
-    upper: float
-
-    def __str__(self) -> str:
-        if math.isnan(self.value):
-            return "unknown"
-        value, *bounds = (
-            f"{figure:.3f}".removeprefix("0") for figure in (self.value, self.lower, self.upper)
-        )
-        return value if math.isnan(self.lower) else f"{value} ({bounds[0]} to {bounds[1]})"
-
-
-UNDEFINED = Estimate(math.nan, math.nan, math.nan)
-
-
-def proportion(hits: int, total: int) -> Estimate:
-    """Return a share with its Clopper-Pearson interval; undefined for a total of 0.
-
-    Raises InvalidInput if `hits` is not in 0 ... `total`.
     """
     if not 0 <= hits <= total:
         raise InvalidInput(f"hits: must be in 0 ... {total}, got {hits}")

@@ -7,14 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.diagram import check_labels, pool_ties
-from online_svm.metrics.binomial_interval import (
-    LEVEL,
-    UNDEFINED,
-    Estimate,
-    binomial_intervals,
-    interval,
-    proportion,
-)
+from online_svm.metrics.binomial_interval import binomial_intervals, interval, proportion
+from online_svm.metrics.estimate import LEVEL, UNDEFINED, Estimate
 from online_svm.metrics.reliability import check_events, reliability_bins
 from online_svm.stream.validity_report import ReliabilityBin
 from online_svm.types import Bools, Floats

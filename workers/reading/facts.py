@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from online_svm.metrics.binomial_interval import Estimate, proportion
+from online_svm.metrics.estimate import Estimate
 from workers.reading.agreement import ReportedAgreement
 from workers.reading.answers import number
 from workers.reading.benefit import as_list, as_object
@@ -256,6 +256,8 @@ def share_of(value: Any, total: float, is_equal: bool = True) -> Estimate:
     found = number(value)
     if not is_equal or not (0.0 <= found <= 1.0 and 0 < total < 2**31):
         return Estimate(found, math.nan, math.nan)
+    from online_svm.metrics.binomial_interval import proportion  # loads numpy
+
     known = proportion(min(round(found * total), int(total)), int(total))
     return Estimate(found, known.lower, known.upper)
 

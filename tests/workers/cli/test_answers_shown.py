@@ -288,7 +288,7 @@ def hostile_feed(store):
         (("tail", "--features"), 6),
         (("tail", "--stream", "dlq"), 2),
         (("tail", "--stream", "dlq", "--json"), 2),
-        (("status",), 10),
+        (("status",), 11),
         (("status", "--json"), 1),
     ],
 )

@@ -262,12 +262,12 @@ ANSWER = (
 SHAPES = [
     (("status", "answered"), "feed holder writer epoch seq n cursor digest waiting waiting_bytes "
      "waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms consumers notices "
-     "kinds memory published snapshots stored validity verdict incident selective_labels"),
+     "kinds memory published snapshots stored validity verdict facts incident selective_labels"),
     (("check", "answered"), " ".join((*WorkerSettings.model_fields, "semantics", "compiled"))),
     (("tail", "answered", "-n", "2"), ANSWER),
     (("tail", "answered", "-n", "1"), "v id status seq n code about reason true_label is_right"),
     (("tail", "answered", "--stream", "met", "-n", "1"), "v n seq scored headline venn maps "
-     "windowed monitors features agreement"),
+     "windowed monitors features agreement bounds"),
     (("tail", "answered", "--stream", "dlq"), "id code about reason size head"),
     (("tail", "answered", "--stream", "events", "-n", "1"), "id v code detail epoch writer"),
     (("verify", "answered"), "feed from_seq to_seq answers reports alarms trimmed identical digest "
@@ -275,7 +275,7 @@ SHAPES = [
     (("verify", "answered", "--repair"), "feed appended moved dropped"),
     (("explain", "answered", "bad one"), "entry answer is_identical from_seq replayed rests_on "
      "contributions features values experts noted"),
-    (("report", "answered", "--out", "report.html"), "feed file summary"),
+    (("report", "answered", "--out", "report.html"), "feed file verdict facts"),
     (("report", "answered", "--against", "answered"), "first second compared only_first "
      "only_second level losses"),
     (("backtest", "answered", "--processes", "1", "--limit", "60"), "name changes settings classes "
