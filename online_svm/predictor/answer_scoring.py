@@ -123,7 +123,7 @@ class AnswerScoring(Stored):
     def adopt(self, encoder: FeatureEncoder | None) -> None:
         """Take over the feature encoder of a new model."""
         self.encoder = encoder
-        self._kinds.follow(encoder)
+        self._kinds.drop_read(encoder)
 
     def restart(self) -> None:
         """Restart the tests after an alarm was acted on."""
@@ -338,7 +338,7 @@ def _with_sets(
 ) -> PredictionBlock | None:
     """Return the answers to the rows of `order` with sets, and count the rows' labels."""
     ahead = [settled_masses(rows, sets.most) for rows in settled]
-    thresholds = sets.follow(np.concatenate([np.empty(0), *ahead]), _settled_before(order))
+    thresholds = sets.thresholds(np.concatenate([np.empty(0), *ahead]), _settled_before(order))
     return None if block is None else sets.added_to(block, thresholds)
 
 

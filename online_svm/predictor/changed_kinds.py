@@ -60,7 +60,7 @@ class ChangedKinds(StoredArrays):
 
     def __init__(self) -> None:
         self._counts: dict[tuple[int, int, int], int] = {}
-        # Dropped by `follow`, and not told yet; not part of the state.
+        # Dropped by `drop_read`, and not told yet; not part of the state.
         self._outdated: dict[tuple[int, int, int], int] = {}
 
     def add(self, encoder: FeatureEncoder, rows: Floats, n_reserved: int = 0) -> None:
@@ -69,7 +69,7 @@ class ChangedKinds(StoredArrays):
             if key[0] >= n_reserved:
                 self._counts[key] = self._counts.get(key, 0) + count
 
-    def follow(self, encoder: FeatureEncoder | None) -> None:
+    def drop_read(self, encoder: FeatureEncoder | None) -> None:
         """Drop the counts of features whose values the encoder of a new model reads."""
         kept = self._counts if encoder is not None else {}
         if kept and encoder is not None:

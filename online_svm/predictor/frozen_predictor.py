@@ -77,6 +77,7 @@ _GUARANTEES = ("exact", "approximate", "none")
 class AnsweringParts(NamedTuple):
     """The parts of a predictor that answer."""
 
+    config: PredictorConfig
     active: ActiveModel | None  # None while warming up
     mixed: Ensemble | None  # None without the map "mixed"
     experts: ExpertEnsemble
@@ -85,7 +86,6 @@ class AnsweringParts(NamedTuple):
 
     def answer(
         self,
-        config: PredictorConfig,
         X: Floats,
         codes: Ints,
         n: Ints,
@@ -101,7 +101,7 @@ class AnsweringParts(NamedTuple):
         `is_mixed`: whether features have kinds.
         `lacks`, `earlier`: see `ActiveModel.answer`.
         """
-        active, experts = self.active, self.experts
+        config, active, experts = self.config, self.active, self.experts
         if active is None:
             declared = None if config.classes is None else LabelIndex(config.classes).view().classes
             block = warming_block(
@@ -206,7 +206,7 @@ class FrozenPredictor:
         X, n = np.ascontiguousarray(X), np.full(len(X), self.n, dtype=np.int64)
         unlabelled = np.full(len(X), -1, dtype=np.int64)
         parts, is_mixed = self._parts, self.schema.is_mixed
-        block, _ = parts.answer(self.config, X, unlabelled, n, is_mixed=is_mixed)
+        block, _ = parts.answer(X, unlabelled, n, is_mixed=is_mixed)
         if self._active is not None:
             block = replace(block, guarantee=self._guarantee, reason=self._reason)
         block = replace(block, notices=self._notices)
@@ -291,7 +291,7 @@ class FrozenPredictor:
         require((of_sets is None) == (config.set_coverage is None), "set_threshold")
         if of_sets is not None:
             check_threshold(of_sets)
-        parts = AnsweringParts(active, mixed, experts, thresholds, of_sets)
+        parts = AnsweringParts(config, active, mixed, experts, thresholds, of_sets)
         return cls(config, n, schema, parts, (header["guarantee"], reason), tuple(notices))
 
 

@@ -156,7 +156,7 @@ class InferenceEngine(Stored):
 
     @property
     def _parts(self) -> AnsweringParts:
-        return AnsweringParts(self.model, self._mixed, self._experts)
+        return AnsweringParts(self._config, self.model, self._mixed, self._experts)
 
     def _on_restored(self) -> None:
         is_current, has_model = self._schedule.has_current_model, self.model is not None
@@ -314,7 +314,7 @@ class InferenceEngine(Stored):
         earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
         self._experts.count_labels(rows.codes)
         found = self._parts.answer(
-            self._config, rows.X, rows.codes, rows.before,
+            rows.X, rows.codes, rows.before,
             is_mixed=self.scoring.watched is not None, lacks=lacks, earlier=earlier,
         )  # fmt: skip
         if self.model is not None:

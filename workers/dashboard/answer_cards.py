@@ -16,7 +16,7 @@ from workers.dashboard.shown_feed import MAX_FEATURES, Excerpt, ShownAnswer
 from workers.dashboard.text import (
     ACCURACY,
     ANNOUNCED,
-    Mark,
+    Markup,
     interval,
     probability,
     safe,
@@ -172,14 +172,14 @@ def answer_row(answer: ShownAnswer) -> list[Cell]:
     return [*cells, label, probability(point), _truth(answer), interval(low, point, high)]
 
 
-def _truth(answer: ShownAnswer) -> Mark:
+def _truth(answer: ShownAnswer) -> Markup:
     truth = answer.truth
     if truth.label is None:
         text = "wanted" if answer.message.get("label_wanted") is True else "not known"
-        return Mark(text, f'<span class="soft">{text}</span>')
+        return Markup(text, f'<span class="soft">{text}</span>')
     kind, word = _MARKS[truth.is_right]
     label = _shown(truth.label, 24)
-    return Mark(f"{word} {label}", f'<span class="{kind}">{word}</span> {safe(label)}')
+    return Markup(f"{word} {label}", f'<span class="{kind}">{word}</span> {safe(label)}')
 
 
 def _shown(value: object, max_chars: int) -> str:

@@ -11,7 +11,7 @@ from workers.dashboard.card import Card, TextCard, band, legend, markup, plot, s
 from workers.dashboard.reports import Report, as_dict, as_list
 from workers.dashboard.section import Cell, Section
 from workers.dashboard.shown_feed import Excerpt, thinned
-from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, Mark, scale, signed, whole
+from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, Markup, scale, signed, whole
 from workers.reading.answers import number
 from workers.reading.events import moment
 from workers.reading.incidents import Incident, RaisedAlarm
@@ -169,7 +169,7 @@ def _deviations(tests: Sequence[Test]) -> str:
     rows: list[list[Cell]] = [
         [f"{test.scope} {test.name}".strip()[:30], signed(test.estimate, 3),
          f"{signed(test.lower, 3)} to {signed(test.upper, 3)}",
-         Mark("", scale(test.lower, test.estimate, test.upper)), whole(test.since)]
+         Markup("", scale(test.lower, test.estimate, test.upper)), whole(test.since)]
         for test in known[:_MAX_PARTS]
     ]  # fmt: skip
     return Section((), columns, rows).html()
@@ -218,7 +218,7 @@ def _incident(incident: Incident) -> list[Cell]:
     kind = "bad" if incident.until is None else "soft"
     return [
         whole(incident.since),
-        Mark(until, f'<span class="{kind}">{until}</span>'),
+        Markup(until, f'<span class="{kind}">{until}</span>'),
         whole(len(incident.parts)),
         ", ".join(sorted(incident.kinds)),
         incident_sentence(incident),

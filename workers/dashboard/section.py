@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from workers.dashboard.text import Mark, safe
+from workers.dashboard.text import Markup, safe
 from workers.text import printable
 
 _MAX_CHARS = 800  # characters of a cell or an item
 
 
-Cell = str | Mark
+Cell = str | Markup
 
 
 class Section(NamedTuple):
@@ -48,7 +48,7 @@ class Section(NamedTuple):
         if wide > 1:
             kinds[len(row) - 1] = f' class="left soft" colspan="{wide}"'
         cells = (
-            cell.html if isinstance(cell, Mark) else safe(cell, _MAX_CHARS if kind else 60)
+            cell.html if isinstance(cell, Markup) else safe(cell, _MAX_CHARS if kind else 60)
             for cell, kind in zip(row, kinds, strict=False)
         )
         return "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, cells, strict=False))
@@ -61,7 +61,7 @@ class Section(NamedTuple):
             yield _row([name.lstrip("<") for name in self.columns])
             yield "|" + "---|" * len(self.columns)
             for row in self.rows:
-                cells = [cell.text if isinstance(cell, Mark) else cell for cell in row]
+                cells = [cell.text if isinstance(cell, Markup) else cell for cell in row]
                 yield _row([*cells, *[""] * (len(self.columns) - len(row))])
 
 

@@ -93,25 +93,25 @@ def rate(value: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Markup:
     """A piece of text whose HTML is more than that: coloured, or drawn."""
 
     text: str
     html: str
 
 
-def interval(low: float, point: float, high: float) -> Mark:
+def interval(low: float, point: float, high: float) -> Markup:
     """Return a drawing of an interval in [0, 1], with a mark at the probability.
 
     Examples
     --------
     >>> interval(0.2, 0.3, 0.4).text, interval(float("nan"), 0.3, 0.4)
-    ('.200 to .400', Mark(text='', html=''))
+    ('.200 to .400', Markup(text='', html=''))
     """
     if not (0 <= low <= high <= 1 and 0 <= point <= 1):
-        return Mark("", "")
+        return Markup("", "")
     words = f"{share(low)} to {share(high)}"
-    return Mark(words, _drawing((low, point, high), words))
+    return Markup(words, _drawing((low, point, high), words))
 
 
 def scale(low: float, point: float, high: float) -> str:

@@ -174,7 +174,7 @@ def _calibration_error(overall: Mapping[str, Any], span: str, bounds: Any) -> It
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartFigure:
     """A class, or a value of a slice, over the window: what happened and what was announced."""
 
     name: str
@@ -193,7 +193,7 @@ class Part:
         return f"{self.name}: {shown}, {announced}{_z(self.z)}"
 
 
-def parts(report: Mapping[str, Any]) -> list[Part]:
+def parts(report: Mapping[str, Any]) -> list[PartFigure]:
     """Return the classes and slices of a report, by decreasing |z|."""
     windowed, is_equal = as_object(report.get("windowed")), report.get("budget") is None
     found = [*_classes(windowed, is_equal), *_slices(windowed, is_equal)]
@@ -201,7 +201,7 @@ def parts(report: Mapping[str, Any]) -> list[Part]:
     return found
 
 
-def _classes(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[Part]:
+def _classes(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[PartFigure]:
     scored = number(as_object(windowed.get("overall")).get("scored"))
     for given in map(as_object, as_list(windowed.get("classes"))[:_MAX_PARTS]):
         label = given.get("label")
@@ -209,10 +209,10 @@ def _classes(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[Part]:
         keys = ("examples", "probability", "z")
         examples, announced, z = (number(given.get(key)) for key in keys)
         figure = share_of(given.get("frequency"), scored, is_equal)
-        yield Part(name, examples, figure, announced, z, is_class=True)
+        yield PartFigure(name, examples, figure, announced, z, is_class=True)
 
 
-def _slices(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[Part]:
+def _slices(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[PartFigure]:
     for name, values in list(as_object(windowed.get("slices")).items())[:_MAX_PARTS]:
         for given in map(as_object, as_list(values)[:_MAX_PARTS]):
             value, scores = given.get("value"), as_object(given.get("scores"))
@@ -221,10 +221,10 @@ def _slices(windowed: Mapping[str, Any], is_equal: bool) -> Iterator[Part]:
             keys = ("scored", "probability", "z")
             scored, announced, z = (number(scores.get(key)) for key in keys)
             figure = share_of(scores.get("accuracy"), scored, is_equal)
-            yield Part(title, scored, figure, announced, z, is_class=False)
+            yield PartFigure(title, scored, figure, announced, z, is_class=False)
 
 
-def farthest_off(given: Iterable[Part]) -> Part | None:
+def farthest_off(given: Iterable[PartFigure]) -> PartFigure | None:
     """Return the part with the greatest |z|; of equals the last, which is the positive class."""
     known = [part for part in reversed([*given]) if not math.isnan(part.z) and part.examples > 0]
     return max(known, key=lambda part: abs(part.z), default=None)
