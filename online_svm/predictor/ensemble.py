@@ -93,7 +93,7 @@ class Ensemble(StoredArrays):
         return np.asarray(weights / math.fsum(weights))
 
     @property
-    def arrays(self) -> MixtureArrays:
+    def mixture(self) -> MixtureArrays:
         """The weights as kernels take them."""
         return MixtureArrays(self._logs, self._moved, self._share, self._rate)
 
@@ -115,7 +115,7 @@ class Ensemble(StoredArrays):
         stacked = np.ascontiguousarray(experts)
         mixed = np.empty(stacked.shape[1:])
         parts = np.empty((len(stacked), stacked.shape[2]))
-        _mix(stacked, columns, self.arrays, parts, mixed)
+        _mix(stacked, columns, self.mixture, parts, mixed)
         return mixed
 
     def added_to(self, block: PredictionBlock, columns: Ints) -> PredictionBlock:

@@ -129,7 +129,7 @@ class MemoryExperts(Stored):
         while row < m:
             until = size + stacks.next_stop - stacks.n
             row, stop, self._credited = _answer(
-                said, row, self._average.arrays, (stacks.weights, *labels), size, until,
+                said, row, self._average.mixture, (stacks.weights, *labels), size, until,
                 self._credited, FIT_EVERY, scratch,
             )  # fmt: skip
             stacks.learned(StackedLabels(labels.odds[:stop], labels.columns[:stop]), stop - size)

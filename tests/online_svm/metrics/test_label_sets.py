@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from online_svm import OnlineCalibrator, OnlineClassifier
+from online_svm import OnlineCalibrator, OnlineClassifier, river
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.metrics.label_sets import STEP, LabelSets, mass_ahead, members
@@ -201,7 +201,6 @@ def test_an_estimator_without_the_setting_says_how_to_set_it():
 
 
 def test_labels_that_the_model_has_not_seen_are_in_the_set_together():
-    river = pytest.importorskip("online_svm.river")
     model = river.OnlineClassifier(settings=SETTINGS)
     assert model.predict_set_one({"a": 1.0}) == []
     X, labels = examples(300)

@@ -187,7 +187,7 @@ def _remembered(rng: np.random.Generator) -> Any:
     row, credited, stops = 0, whole(rng, 0, 5), []
     while row < m:
         row, size, credited = memory_experts._answer(
-            said, row, average.arrays, (weights, odds, columns), size, size + whole(rng, 1, 9),
+            said, row, average.mixture, (weights, odds, columns), size, size + whole(rng, 1, 9),
             credited, 5, scratch,
         )  # fmt: skip
         stops += [row, size, credited]

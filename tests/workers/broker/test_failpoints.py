@@ -68,7 +68,7 @@ def test_every_script_of_the_worker_has_a_name_of_its_own():
     scripts = [
         value for module in MODULES for value in vars(module).values() if isinstance(value, Script)
     ]
-    assert len({script.name for script in scripts}) == len(scripts) == 10
+    assert len({script.name for script in scripts}) == len(scripts) == 11
 
 
 def test_the_worker_has_no_way_to_redis_but_the_connection():

@@ -57,7 +57,7 @@ def test_the_command_writes_a_table_that_the_report_reads(answered, run, tmp_pat
     assert past.reports[-1].scored > 50
     code, out, said = run("report", tmp_path / "other.csv", "--out", tmp_path / "r.html")
     assert code == 0, said
-    assert "The reports of feed other from 2025-11-2" in out
+    assert "reports    3 reports from 2025-11-2" in out
 
 
 def test_late_labels_have_no_place_in_the_table():
