@@ -86,7 +86,7 @@ class LabelSets(Stored):
     Examples
     --------
     >>> sets = LabelSets(PredictorConfig(set_coverage=0.8))
-    >>> sets.thresholds(np.array([0.9, 0.0]), np.array([0, 1, 2])).round(3).tolist()
+    >>> sets.learn(np.array([0.9, 0.0]), np.array([0, 1, 2])).round(3).tolist()
     [0.8, 0.832, 0.824]
     """
 
@@ -114,8 +114,8 @@ class LabelSets(Stored):
         """The threshold in force."""
         return self._threshold
 
-    def thresholds(self, ahead: Floats, asked: Ints) -> Floats:
-        """Take settled rows in order; return the thresholds of m answers, shape (m,).
+    def learn(self, ahead: Floats, asked: Ints) -> Floats:
+        """Learn from settled rows in order; return the thresholds of m answers, shape (m,).
 
         `ahead`: probability ahead of each label; see `settled_masses`.
         `asked`, shape (m,): number of settled rows before each answer.

@@ -296,19 +296,19 @@ def _bounds(ring: WindowRing) -> FigureBounds:
         brier += miss * miss
     brier *= brier_factor(ring.n_known)
     weights = np.ones(held) if ring.weights is None else ring.weights[:held]
-    accuracy = _mean_bounds(hits.astype(np.float64), weights, 1.0)
+    accuracy = _normal_bounds(hits.astype(np.float64), weights, 1.0)
     if ring.weights is None:
         exact = proportion(int(np.count_nonzero(hits)), held)
         accuracy = exact.lower, exact.upper
     losses, worst = ring.values[LOG_LOSS, :held], -log(MIN_SCORED_PROBABILITY)
     return FigureBounds(
         accuracy=accuracy,
-        log_loss=_mean_bounds(losses, weights, worst),
-        brier=_mean_bounds(brier, weights, 2.0),
+        log_loss=_normal_bounds(losses, weights, worst),
+        brier=_normal_bounds(brier, weights, 2.0),
     )
 
 
-def _mean_bounds(values: Floats, weights: Floats, most: float) -> tuple[float, float]:
+def _normal_bounds(values: Floats, weights: Floats, most: float) -> tuple[float, float]:
     """Return the normal interval of a weighted mean of values in [0, `most`].
 
     The variance of sum w x / sum w is about sum w^2 (x - mean)^2 / (sum w)^2 (Cochran 1977,

@@ -338,7 +338,7 @@ def _with_sets(
 ) -> PredictionBlock | None:
     """Return the answers to the rows of `order` with sets, and count the rows' labels."""
     ahead = [settled_masses(rows, sets.most) for rows in settled]
-    thresholds = sets.thresholds(np.concatenate([np.empty(0), *ahead]), _settled_before(order))
+    thresholds = sets.learn(np.concatenate([np.empty(0), *ahead]), _settled_before(order))
     return None if block is None else sets.added_to(block, thresholds)
 
 

@@ -149,9 +149,11 @@ class LabelledPredictor:
                 "set_coverage: without it answers have no sets; settings={'set_coverage': 0.9}"
             )
         classes = self.predictor.classes
+        if block.classes == classes:
+            return block.sets
         found = np.ones((len(block), len(classes)), dtype=bool)
-        if not block.point.shape[1] or block.classes == classes:
-            return block.sets if block.classes == classes else found
+        if not block.point.shape[1]:
+            return found
         seen, unseen = self._seen(block)
         found[:, seen], found[:, unseen] = block.sets[:, :-1], block.sets[:, -1:]
         found[np.arange(len(block)), self.probabilities(block).argmax(axis=1)] = True

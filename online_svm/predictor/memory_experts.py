@@ -190,6 +190,6 @@ def _answer(
     """Write the averages from `row` on, what is stored of the answers, and the weights.
 
     `stacks`: weights, and the held labels of which the first `size` are written; a fit is due at
-    `until`. Return the next row, the labels that are written, and how many of answers with trees
-    there were, which counts up to `needed`: before, the present answers stand alone.
+    `until`. Return the next row, the number of labels that are written, and `credited`, the labels
+    of answers with trees. Until `needed` of them have come, the averages are the present answers.
     """

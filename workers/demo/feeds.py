@@ -1,6 +1,6 @@
 """A feed of the demonstration: its source, its drift, and its progress."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ class Drift:
     """A fault in the data: a feature is stuck at 0."""
 
     at: int  # rows before the fault
-    feature: str
+    feature: int  # from 0 on, as a feed counts the numbers of an array
 
     @property
     def sentence(self) -> str:
@@ -40,8 +40,7 @@ class Drift:
         ]
 
     def _stuck(self, x: Features) -> Features:
-        assert isinstance(x, Mapping), "the data sets of the demonstration name their features"
-        return {name: 0.0 if name == self.feature else value for name, value in x.items()}
+        return [0.0 if number == self.feature else value for number, value in enumerate(x)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,8 @@ class DemoFeed:
     def examples(self) -> list[Row]:
         """Return the examples of the feed in order, as arrays."""
         chosen = shuffled(rows(self.source, Reading()), SEED)[: self.limit]
-        if self.drift is not None:
-            chosen = self.drift.applied_to(chosen)
-        return [replace(row, x=[*dict(row.x).values()]) for row in chosen]
+        arrays = [replace(row, x=[*dict(row.x).values()]) for row in chosen]
+        return arrays if self.drift is None else self.drift.applied_to(arrays)
 
 
 def alarm_sentence(raised: RaisedAlarm, drift: Drift | None) -> str:

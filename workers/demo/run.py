@@ -31,7 +31,7 @@ from workers.text import printable
 
 DRIFTING = DemoFeed(
     "sensors", "Bananas", "sensors: two measurements, 2 classes", 175.0, limit=2400,
-    drift=Drift(1200, "2"),
+    drift=Drift(1200, 1),
 )  # fmt: skip
 PLANS = (
     DemoFeed("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),

@@ -22,6 +22,7 @@ from workers.text import counted, four_digits, share
 _MAX_NAMED = 8  # features, and open notices, that are named
 _MAX_CHARS = 300  # characters of a text that another program may have written
 _MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
+_Z_95 = 1.96  # standard errors from the middle of an interval to its end
 _SEEN = 3.0  # standard errors, below which a calibration error cannot be seen
 
 
@@ -167,7 +168,7 @@ def _calibration_error(overall: Mapping[str, Any], span: str, bounds: Any) -> It
         return
     spread = accuracy * (1.0 - accuracy)
     smaller = min(1.0, abs(brier) / spread) if spread > 0.0 else 1.0
-    unseen = _SEEN * (known.upper - known.lower) / (2.0 * 1.96) * math.sqrt(smaller)
+    unseen = _SEEN * (known.upper - known.lower) / (2.0 * _Z_95) * math.sqrt(smaller)
     text = f"below {share(unseen)}" if error <= unseen else f"{share(error)}, less chance"
     bound = max(error, unseen)
     yield Fact("error", f"calibration error {text}", "share", span, error, None, bound)

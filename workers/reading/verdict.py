@@ -136,12 +136,10 @@ def trust(status: FeedStatus) -> Verdict:
 
 def _with_feature(judged: Verdict, status: FeedStatus) -> Verdict:
     """Return a verdict on an incident whose advice begins with the feature that has a notice."""
-    found = [each for each in status.notices if isinstance(each, FeatureNotice)]
-    return (
-        replace(judged, advice=f"{_upper(_text(found[0].words))}. {judged.advice}")
-        if found
-        else judged
-    )
+    for notice in status.notices:
+        if isinstance(notice, FeatureNotice):
+            return replace(judged, advice=f"{_upper(_text(notice.words))}. {judged.advice}")
+    return judged
 
 
 def _changed(agreed: ReportedAgreement) -> Verdict:

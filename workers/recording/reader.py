@@ -77,12 +77,12 @@ def is_recording(source: str) -> bool:
         with path.open("rb") as file:
             if file.read(16) == b"SQLite format 3\0":
                 return True
-    if path.suffix == ".sqlite" and (path.exists() or path.name != source):
-        is_there = path.exists()
-        fault = (
-            "is neither a saved estimator nor a backup of a feed" if is_there else "no such file"
-        )
-        raise InvalidRecording(f"{source}: {fault}")
+    if path.suffix != ".sqlite":
+        return False
+    if path.exists():
+        raise InvalidRecording(f"{source}: is neither a saved estimator nor a backup of a feed")
+    if path.name != source:  # a path, and no name of a feed
+        raise InvalidRecording(f"{source}: no such file")
     return False
 
 

@@ -55,7 +55,7 @@ def masses(kind, m):
 def test_misses_of_any_labels_in_a_row_are_bounded(kind, coverage):
     m = 3000
     ahead = masses(kind, m)
-    thresholds = LabelSets(PredictorConfig(set_coverage=coverage)).thresholds(ahead, np.arange(m))
+    thresholds = LabelSets(PredictorConfig(set_coverage=coverage)).learn(ahead, np.arange(m))
     excess = np.concatenate([[0.0], np.cumsum((ahead > thresholds) - (1.0 - coverage))])
     most_in_a_row = (excess - np.minimum.accumulate(excess)).max()
     assert most_in_a_row <= (1.0 + STEP) / STEP
@@ -64,25 +64,25 @@ def test_misses_of_any_labels_in_a_row_are_bounded(kind, coverage):
 def test_an_adversary_who_always_picks_the_class_left_out_gets_the_share_that_is_allowed():
     sets, missed = LabelSets(CONFIG), 0
     for _ in range(2000):
-        threshold = sets.thresholds(np.array([]), np.array([0]))[0]
+        threshold = sets.learn(np.array([]), np.array([0]))[0]
         ahead = min(1.0, np.nextafter(threshold, 2.0))
         missed += ahead > threshold
-        sets.thresholds(np.array([ahead]), np.array([], dtype=np.int64))
+        sets.learn(np.array([ahead]), np.array([], dtype=np.int64))
     assert missed <= 0.1 * 2000 + (1.0 + STEP) / STEP
 
 
 def test_rows_without_a_label_change_nothing():
     sets = LabelSets(CONFIG)
     before = sets.state()
-    assert sets.thresholds(np.full(5, -1.0), np.array([0, 3, 5])).tolist() == [0.9, 0.9, 0.9]
+    assert sets.learn(np.full(5, -1.0), np.array([0, 3, 5])).tolist() == [0.9, 0.9, 0.9]
     assert sets.state() == before
 
 
 def test_any_division_into_blocks_gives_the_same_thresholds():
     ahead = np.random.default_rng(0).random(400)
     whole, parts = LabelSets(CONFIG), LabelSets(CONFIG)
-    found = whole.thresholds(ahead, np.arange(400))
-    pieces = [parts.thresholds(one, np.arange(len(one))) for one in np.array_split(ahead, 23)]
+    found = whole.learn(ahead, np.arange(400))
+    pieces = [parts.learn(one, np.arange(len(one))) for one in np.array_split(ahead, 23)]
     assert np.array_equal(found, np.concatenate(pieces))
     assert whole.state() == parts.state()
     assert whole.report().recent_labels == 400
