@@ -112,7 +112,8 @@ def _digest(seq: bytes | None, digest: bytes | None) -> str:
     if seq is None or digest is None:
         return ""
     text = digest.decode(errors="replace") if len(digest) == 64 else digest.hex()
-    return f"{text} of {seq.decode(errors='replace')} answered entries"
+    number = f"{int(seq):,}" if seq.isdigit() else seq.decode(errors="replace")
+    return f"{text} of {number} answered entries"
 
 
 def _parsed_pages(
