@@ -8,7 +8,11 @@ import pytest
 from predictor_answers import batch_of, follow, late_settings, late_stream, reports, rows
 
 from online_svm.errors import InvalidExample, InvalidInput
-from online_svm.predictor.delayed_labels import DelayedLabels
+from online_svm.predictor.delayed_labels import (
+    MAX_EARLY_LABEL_IDS,
+    DelayedLabels,
+    SettledExamples,
+)
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.predictor.protocol import ProtocolConfig
@@ -346,3 +350,12 @@ def test_the_oldest_example_without_a_label_is_the_first_that_waits_for_one(matu
         assert late.oldest_open is expected
         seen.add(None if expected is None else expected.number)
     assert len(seen) > 20
+
+
+def test_ids_of_labels_that_came_too_early_are_kept_up_to_a_bound_oldest_first():
+    settled = SettledExamples(most=10)
+    for i in range(MAX_EARLY_LABEL_IDS + 1):
+        with pytest.raises(InvalidExample, match=f"{i}"):
+            settled.relabel(f"{i}", "a", first=0)
+    found = [settled.came_after_its_label(f"{i}") for i in range(MAX_EARLY_LABEL_IDS + 1)]
+    assert found == [False] + [True] * MAX_EARLY_LABEL_IDS
