@@ -11,9 +11,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.errors import InvalidInput
-from online_svm.predictor.feed_parameters import FeedParameters
 from online_svm.predictor.labelled_estimator import LabelledEstimator
-from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
+from online_svm.predictor.labelled_predictor import FeedParameters, LabelledPredictor, config_of
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock

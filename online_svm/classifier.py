@@ -14,9 +14,12 @@ from online_svm.compiled.elementary import logs
 from online_svm.errors import InvalidConfig, InvalidInput
 from online_svm.predictor.batch import Answers
 from online_svm.predictor.explanation import Contribution, contributions
-from online_svm.predictor.feed_parameters import ClassifierParameters
 from online_svm.predictor.labelled_estimator import LabelledEstimator, sorted_array
-from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
+from online_svm.predictor.labelled_predictor import (
+    ClassifierParameters,
+    LabelledPredictor,
+    config_of,
+)
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock

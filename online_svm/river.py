@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online_svm.errors import InvalidInput
-from online_svm.predictor.feed_parameters import ClassifierParameters
-from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
+from online_svm.predictor.labelled_predictor import (
+    ClassifierParameters,
+    LabelledPredictor,
+    config_of,
+)
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock

@@ -33,15 +33,15 @@ from online_svm.storage.state_schema import (
     number,
     texts,
 )
-from online_svm.stream.agreement_report import (
+from online_svm.stream.labels import sorted_labels
+from online_svm.stream.prediction import ScoredRows
+from online_svm.stream.validity_report import (
     AgreementReport,
     ClassAgreement,
     RangeAgreement,
     SpanAgreement,
     UnlabelledRange,
 )
-from online_svm.stream.labels import sorted_labels
-from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Floats, Ints
 
 ENDS = (0.0, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 1.0)

@@ -24,8 +24,7 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.label_weights import most_examples
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, Stored, number, numbers, real
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import SettledRows
+from online_svm.stream.prediction import PredictionBlock, SettledRows
 from online_svm.stream.validity_report import SetReport
 from online_svm.types import Bools, Floats, Ints
 

@@ -23,7 +23,7 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.notice import Notice
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.stream.validity_report import WeightedScores
 from online_svm.types import Floats, Ints
 

@@ -15,7 +15,7 @@ from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
 from online_svm.metrics.scores import MIN_SCORED_PROBABILITY, brier_factor
 from online_svm.metrics.window_ring import LOG_LOSS, SliceValues, WindowRing
 from online_svm.storage.state_schema import StateSchema, Stored, part
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.stream.validity_report import (
     ClassFigures,
     Descriptive,

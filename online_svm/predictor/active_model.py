@@ -1,4 +1,7 @@
-"""ActiveModel: the model of one refit with its calibration set, counts and calibrators."""
+"""ActiveModel: the model of one refit with its calibration set, counts and calibrators.
+
+`AnsweringParts` answers with it, with the experts, and before there is a model.
+"""
 
 from typing import NamedTuple, Self
 
@@ -13,6 +16,7 @@ from online_svm.predictor.calibrators import (
     implied_probabilities,
     interval_calibrators,
 )
+from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_ensemble import EXPERTS, ExpertEnsemble, FittedModel
 from online_svm.predictor.pair_prediction import PairPrediction, PrimaryPrediction
@@ -36,7 +40,7 @@ from online_svm.storage.state_schema import (
 )
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.guarantee_reason import GuaranteeReason
-from online_svm.stream.labels import ClassView
+from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scores import ScoreColumns
 from online_svm.svm.probability_tube import posterior, steepness
@@ -382,3 +386,92 @@ def _first_of_newest(labelled: Bools, limit: int | None) -> int:
     """Return the index of the oldest of the newest `limit` labelled rows, or 0."""
     places = np.flatnonzero(labelled)
     return 0 if limit is None or len(places) <= limit else int(places[-limit])
+
+
+WARMING = GuaranteeReason("warming")
+
+
+def warming_block(
+    declared: tuple[str | None, ...] | None,
+    n: Ints,
+    *,
+    map_intervals: bool = False,
+    imputed: int = -1,
+) -> PredictionBlock:
+    """Return a block without labels, for answers before a proper training set had two classes.
+
+    Its classes are the declared ones, or only the slot of unseen labels. `map_intervals` states
+    whether a published calibrator gives intervals; `imputed` is 0 if features have kinds, else -1.
+    """
+    m = len(n)
+    return PredictionBlock(
+        status="warming",
+        classes=(None,) if declared is None else declared,
+        n=n,
+        label=np.full(m, -1),
+        svm_label=np.full(m, -1),
+        point=np.empty((m, 0)),
+        lower=np.empty((m, 0)),
+        upper=np.empty((m, 0)),
+        venn_point=np.empty((m, 0)),
+        venn_lower=np.empty((m, 0)),
+        venn_upper=np.empty((m, 0)),
+        maps={},
+        map_intervals={} if map_intervals else None,
+        scores=np.empty((m, 0)),
+        category=np.full(m, -1),
+        category_size=np.zeros(m, dtype=np.int64),
+        imputed=np.full(m, imputed),
+        model=0,
+        calibration=0,
+        taxonomy=0,
+        guarantee="none",
+        reason=WARMING,
+        method=None,
+        interval_level=None,
+    )
+
+
+class AnsweringParts(NamedTuple):
+    """The parts of a predictor that answer."""
+
+    config: PredictorConfig
+    active: ActiveModel | None  # None while warming up
+    mixed: Ensemble | None  # None without the map "mixed"
+    experts: ExpertEnsemble
+    thresholds: Floats | None = None  # shape (n_groups,); those that decide, with `promise`
+    of_sets: float | None = None  # threshold of the sets, with `set_coverage`
+
+    def answer(
+        self,
+        X: Floats,
+        codes: Ints,
+        n: Ints,
+        *,
+        is_mixed: bool,
+        lacks: GuaranteeReason | None = None,
+        earlier: AnswerTimeOutputs | None = None,
+    ) -> tuple[PredictionBlock, Ints]:
+        """Return answers to rows in order, and the class columns that were learned after each.
+
+        `codes`, shape (m,): label codes; -1 for a row that is not learned.
+        `n`, shape (m,): examples learned before each row.
+        `is_mixed`: whether features have kinds.
+        `lacks`, `earlier`: see `ActiveModel.answer`.
+        """
+        config, active, experts = self.config, self.active, self.experts
+        if active is None:
+            declared = None if config.classes is None else LabelIndex(config.classes).view().classes
+            block = warming_block(
+                declared,
+                n,
+                map_intervals=bool(interval_calibrators(config)),
+                imputed=0 if is_mixed else -1,
+            )
+            joining = RowsToLearn(X, None, experts.view.columns(codes), earlier)
+            return experts.added_to(block, joining), codes
+        columns = active.view.columns(codes)
+        block = active.answer(X, columns, n, lacks=lacks, earlier=earlier, experts=experts)
+        if self.mixed is not None:
+            block = self.mixed.added_to(block, columns)
+        return block, columns

@@ -31,8 +31,7 @@ from online_svm.stream.cells import watched
 from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.notice import OpenNotices
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import ScoredRows, SettledRows
+from online_svm.stream.prediction import PredictionBlock, ScoredRows, SettledRows
 from online_svm.stream.validity_report import (
     FeatureReport,
     LabelCounts,

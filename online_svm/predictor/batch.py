@@ -20,8 +20,7 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.cells import stacked
 from online_svm.stream.input_batch import AnsweredIds, DelayedLabel, InputBatch
 from online_svm.stream.labels import LabelIndex
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import SettledRows
+from online_svm.stream.prediction import PredictionBlock, SettledRows
 from online_svm.stream.validity_report import Done, ValidityReport
 from online_svm.types import Bools, Floats, Ints
 

@@ -24,11 +24,10 @@ from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.predictor.expert_average import AverageRows, ExpertAverage
 from online_svm.predictor.expert_table import EXPERTS as TABLE
 from online_svm.predictor.expert_table import groups_of
-from online_svm.predictor.first_examples import FirstExamples
 from online_svm.predictor.memory_experts import N_SAID, PRESENT, MemoryExperts
 from online_svm.predictor.recent_interval import RecentIntervals
 from online_svm.predictor.recent_stacks import RecentStacks
-from online_svm.predictor.simple_experts import bounded, next_fit
+from online_svm.predictor.simple_experts import FirstExamples, bounded, next_fit
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import require

@@ -25,8 +25,7 @@ from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.notice import OpenNotices
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import PredictionBlock, ScoredRows
 from online_svm.stream.validity_report import MonitorsReport
 from online_svm.types import Floats, Ints
 

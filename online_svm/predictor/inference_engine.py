@@ -8,17 +8,13 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.cost_matrix import CostMatrix
-from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.active_model import ActiveModel, AnsweringParts
 from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.batch import Answers, Events, LearningOrder, Waits
 from online_svm.predictor.delayed_labels import Correction
 from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.expert_ensemble import ExpertEnsemble
-from online_svm.predictor.frozen_predictor import (
-    AnsweringParts,
-    FrozenPredictor,
-    request_schema,
-)
+from online_svm.predictor.frozen_predictor import FrozenPredictor, request_schema
 from online_svm.predictor.guarantee import LabelGaps
 from online_svm.predictor.label_budget import LabelBudget
 from online_svm.predictor.memory_experts import FittedTrees, MemoryExperts

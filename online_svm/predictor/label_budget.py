@@ -23,8 +23,7 @@ from online_svm.predictor.batch import LearningOrder
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, StoredHeader, number, real
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import SettledRows
+from online_svm.stream.prediction import PredictionBlock, SettledRows
 from online_svm.stream.split import label_draws
 from online_svm.stream.validity_report import LabelBudgetReport
 from online_svm.types import Floats

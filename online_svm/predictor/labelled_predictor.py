@@ -1,12 +1,17 @@
-"""LabelledPredictor: an online predictor for any label type that answers and learns separately."""
+"""LabelledPredictor: an online predictor for any label type that answers and learns separately.
+
+Its estimators have the settings of a feed as parameters; `OnlineClassifier` describes each.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig, first_error
+from online_svm.config.groups import MemberName
 from online_svm.errors import InvalidConfig, InvalidInput, warn
 from online_svm.predictor.batch import Answers
 from online_svm.predictor.changed_kinds import ChangedKind
@@ -16,12 +21,34 @@ from online_svm.refit.learner import InlineRefitter
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
+from online_svm.svm.machine_parameters import MachineParameters, WeightParameters
 from online_svm.types import Bools, Floats, Ints
 
 SETTINGS_FIXED_BY_ESTIMATORS = frozenset(
     {"classes", "horizon", "label_budget", "labels", "maturity"}
 )
 """Settings that an estimator fixes itself: its labels are known and come with their rows."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FeedParameters:
+    """Parameters of each estimator that runs the model of a feed."""
+
+    window: int | None = 2000
+    interval_level: float | None = 0.9
+    seed: int = 0
+    settings: Mapping[str, Any] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassifierParameters(FeedParameters, WeightParameters, MachineParameters):
+    """Parameters of an estimator that trains machines."""
+
+    C: float = 1.0  # by name, like all of these: river's first parameter is `classes`
+    kernel: Literal["rbf", "linear"] = "rbf"
+    committee: Literal["single", "default"] | tuple[MemberName, ...] | None = None
+    refit_every: int | None = None
+    on_drift: Literal["report", "refit", "reset"] = "report"
 
 
 class LabelledPredictor:

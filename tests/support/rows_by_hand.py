@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 WORD = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15

@@ -11,17 +11,12 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from online_svm.stream.agreement_report import (
-    AgreementReport,
-    ClassAgreement,
-    RangeAgreement,
-    SpanAgreement,
-    UnlabelledRange,
-)
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.answer_columns import COLUMNS, Column, Status, doc
 from online_svm.stream.notice import FeatureNotice, Notice
 from online_svm.stream.validity_report import (
+    AgreementReport,
+    ClassAgreement,
     ClassFigures,
     CostReport,
     Descriptive,
@@ -36,9 +31,12 @@ from online_svm.stream.validity_report import (
     MethodReport,
     MonitorsReport,
     PromiseReport,
+    RangeAgreement,
     ReliabilityBin,
     SetReport,
     SliceScores,
+    SpanAgreement,
+    UnlabelledRange,
     ValidityReport,
     WeightedScores,
     WindowedReport,

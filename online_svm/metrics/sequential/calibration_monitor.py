@@ -19,7 +19,7 @@ from online_svm.metrics.sequential.wealth import (
 from online_svm.storage.state_schema import StateSchema, StoredArrays, part
 from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.notice import NOTICE_SCOPES, Notice, NoticeDirection
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Floats, Ints
 
 N_PROBABILITY_BINS = 5  # number of equal-width bins of [0, 1], by probability

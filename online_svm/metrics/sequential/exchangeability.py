@@ -36,7 +36,7 @@ from online_svm.metrics.sequential.wealth import NO_SIZES, Finding, Wealth, bet_
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
 from online_svm.stream.alarm import AlarmScope
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Floats, Ints
 
 MAX_FEATURES = 64  # only the first features of a row are used, to bound its cost

@@ -13,7 +13,7 @@ from online_svm.metrics.sequential.feature_monitor import FeatureMonitor
 from online_svm.metrics.sequential.wealth import Finding
 from online_svm.storage.state_schema import StateSchema, StoredArrays, part
 from online_svm.stream.notice import Notice
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Bools
 
 CALIBRATION_SHARE = 0.5

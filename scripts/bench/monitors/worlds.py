@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from scipy.stats import norm
 
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Bools, Floats, Ints
 
 ROWS, BURNT, CHANGE = 10_000, 2_000, 5_000

@@ -13,7 +13,7 @@ from online_svm.metrics.reliability import cumulative_statistics, reliability_bi
 from online_svm.metrics.scores import squared_calibration_error
 from online_svm.metrics.window_ring import SliceValues
 from online_svm.metrics.windowed_validity import MAX_REPORTED_CLASSES, WindowedValidity
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 TWO = ("no", "yes")
 FOUR = ("a", "b", "c", None)

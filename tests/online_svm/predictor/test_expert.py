@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from online_svm.predictor.first_examples import MAX_FIRST_EXAMPLES, FirstExamples
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.predictor.simple_experts import MAX_CELLS
+from online_svm.predictor.simple_experts import MAX_CELLS, MAX_FIRST_EXAMPLES, FirstExamples
 
 SHAPES = {"p": (2,), "q": (3, 1)}
 STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}

@@ -17,8 +17,7 @@ from online_svm.predictor.label_budget import LabelBudget
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.state import pack, unpack
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import PredictionBlock, ScoredRows
 
 SMALL = {
     "classes": ["no", "yes"], "committee": "single", "kernel": "linear", "horizon": 60,

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import orjson
 
-from online_svm.predictor.frozen_predictor import warming_block
+from online_svm.predictor.active_model import warming_block
 from online_svm.stream.answer_columns import COLUMNS
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from workers.message.encode import encode_block

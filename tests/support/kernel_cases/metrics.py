@@ -66,7 +66,7 @@ from online_svm.metrics.windowed_validity import (
     unpacked,
     window_figures,
 )
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Bools, Floats, Ints
 
 Rng = np.random.Generator

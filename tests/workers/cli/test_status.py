@@ -20,7 +20,7 @@ from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.answer_scoring import StreamValidity
 from online_svm.stream.alarm import Alarm, Moved
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from workers.broker import embedded
 from workers.broker.leases import Holder
 from workers.broker.store import Store

@@ -15,7 +15,7 @@ from six_decimals import rounded
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.predictor.frozen_predictor import warming_block
+from online_svm.predictor.active_model import warming_block
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport

@@ -12,7 +12,7 @@ from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.metrics.sequential.wealth import Finding
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 from workers.message.encode import dumps
 from workers.reading.benefit import DEFAULT_TOLERANCE
 from workers.reading.incidents import incident_of

@@ -14,8 +14,7 @@ from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.older_rows import OlderRows, OlderRowsCheck
 from online_svm.stream.labels import sorted_labels
-from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import SettledRows
+from online_svm.stream.prediction import PredictionBlock, SettledRows
 from online_svm.types import Floats, Ints
 from workers.config.settings import Limits
 from workers.offline.backtest.history import Entry

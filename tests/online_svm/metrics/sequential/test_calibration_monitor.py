@@ -10,7 +10,7 @@ from online_svm.metrics.sequential.calibration_monitor import (
     Columns,
     _fill,
 )
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 M = 60
 

@@ -21,7 +21,7 @@ from online_svm.metrics.sequential.exchangeability import (
     cell_of,
     rank_rows,
 )
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 
 def cells(scores):

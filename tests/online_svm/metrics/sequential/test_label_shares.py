@@ -14,7 +14,7 @@ from online_svm.metrics.sequential.exchangeability import (
     zones_of,
 )
 from online_svm.metrics.sequential.monitor_set import MonitorSet
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 BEFORE, AFTER = 2500, 5000
 RUNS = 40

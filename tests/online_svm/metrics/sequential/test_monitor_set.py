@@ -10,7 +10,7 @@ from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor, NoticeChange
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.metrics.sequential.wealth import Finding
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 
 def rows_of(rng, m, announced, true, first=0, slices=None):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.prediction import ScoredRows
 
 
 def rows_of(classes, scores, point):
