@@ -164,7 +164,7 @@ class StreamMonitors(Stored):
         action = self._config.on_drift
         if not self._may_act(n):
             action = "report"
-        figure = (found.estimate, found.lower, found.upper)
+        figure = (found.estimate, found.lower, found.upper, found.announced)
         test = (found.kind, found.scope, found.name, found.monitor)
         moved = tuple(Moved(*one) for one in found.moved)
         evidence = (found.log_wealth, found.threshold, found.since)

@@ -32,16 +32,17 @@ class Alarm(StrictRecord):
 
     Examples
     --------
-    >>> off = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, -0.06, -0.09, -0.03)
+    >>> figures = -0.06, -0.09, -0.03, 0.9
+    >>> off = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, *figures)
     >>> off.words
-    'the probability of class b is too high by 0.060 (0.030 to 0.090) since n = 4,000'
-    >>> replace(off, scope="overall", name=None, upper=0.1).words.partition(" at times")[0]
-    "the probability of the SVM's class was off by more than the tolerance"
+    'class b: announced 90 of 100, true were 84 (81 to 87), since example 4,000'
+    >>> replace(off, scope="overall", name=None).gist
+    'announced 90 of 100, right were 84 (81 to 87)'
     >>> replace(off, kind="exchangeability", scope="labels").words
-    'the share of class b has changed (watched since n = 4,000)'
+    'the share of class b has changed (watched since example 4,000)'
     >>> replace(off, kind="exchangeability", scope="scores", moved=(Moved("hour", 1.92),)).words
-    'the features have changed (watched since n = 4,000); feature hour has risen by 1.9 standard \
-deviations'
+    'the features have changed (watched since example 4,000); feature hour has risen by 1.9 \
+standard deviations'
     """
 
     n: Annotated[Count, doc("Learned examples.")]
@@ -58,6 +59,7 @@ deviations'
     estimate: Annotated[float | None, doc("Mean of y - p since then.")] = None
     lower: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
     upper: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
+    announced: Annotated[float | None, doc("Mean of p since then.")] = None
     action: Annotated[
         AlarmAction, doc("What [`on_drift`](monitoring.md#what-follows-an-alarm) did.")
     ] = "report"
@@ -97,37 +99,20 @@ deviations'
         """The finding without its beginning."""
         if self.kind == "exchangeability":
             return self._changed
-        if self.estimate is None or self.lower is None or self.upper is None:
-            return f"the probability {self._part} was off by more than the tolerance"
-        way = "low" if self.estimate > 0.0 else "high"
-        size = f"{abs(self.estimate):.3f}"
-        if not self.lower <= 0.0 <= self.upper:
-            smaller, larger = sorted((abs(self.lower), abs(self.upper)))
-            size = f"{smaller:.3f} to {larger:.3f}"
-        return f"the probability {self._part} is too {way} by {size}"
+        p, deviations = self.announced, (self.estimate, self.lower, self.upper)
+        if p is None or None in deviations:
+            part = part_words(self.scope, self.name)
+            return f"{part or 'overall'}: the probability was off by more than the tolerance"
+        shares = (min(max(p + float(deviation or 0.0), 0.0), 1.0) for deviation in deviations)
+        return of_hundred(part_words(self.scope, self.name), p, *shares)
 
     @property
     def finding(self) -> str:
         """The finding in one sentence."""
-        since = f"since n = {self.since:,}"
+        since = f"since example {self.since:,}"
         if self.kind == "exchangeability":
             return f"{self._changed} (watched {since})"
-        off = f"the probability {self._part} was off by more than the tolerance"
-        if self.estimate is None or self.lower is None or self.upper is None:
-            return f"{off} {since}"
-        way, size = "low" if self.estimate > 0.0 else "high", f"{abs(self.estimate):.3f}"
-        if self.lower <= 0.0 <= self.upper:  # the test may reject before 0 is outside the interval
-            return f"{off} at times {since}, on average too {way} by {size}"
-        smaller, larger = sorted((abs(self.lower), abs(self.upper)))
-        interval = f"({smaller:.3f} to {larger:.3f})"
-        return f"the probability {self._part} is too {way} by {size} {interval} {since}"
-
-    @property
-    def _part(self) -> str:
-        """The probabilities that a calibration test is about."""
-        if self.scope == "overall":
-            return "of the SVM's class"
-        return f"{'of' if self.scope == 'class' else 'in'} {self.scope} {self.name}"
+        return f"{self.gist}, {since}"
 
     @property
     def _changed(self) -> str:
@@ -138,3 +123,27 @@ deviations'
         if self.scope == "scores":
             return "the features have changed"
         return "the relation of labels to features has changed"
+
+
+def part_words(scope: AlarmScope, name: str | None) -> str:
+    """Return a part of the stream in words; "" for all of it."""
+    return "" if scope == "overall" else f"{scope} {name}"
+
+
+def of_hundred(part: str, announced: float, happened: float, *bounds: float) -> str:
+    """Return what was announced of a part, and what happened, of 100.
+
+    The part "" means all answers, of which the event is that the label was right. `bounds` are the
+    ends of the interval of what happened.
+
+    Examples
+    --------
+    >>> of_hundred("", 0.9, 0.85), of_hundred("class b", 0.02, 0.05, 0.04, 0.061)
+    ('announced 90 of 100, right were 85', 'class b: announced 2.0 of 100, true were 5.0 (4.0 to \
+6.1)')
+    """
+    places = 0 if min(announced, happened) >= 0.1 and max(announced, happened) <= 0.97 else 1
+    p, share, *ends = (f"{100.0 * value:.{places}f}" for value in (announced, happened, *bounds))
+    interval = f" ({' to '.join(ends)})" if ends else ""
+    head, event = (f"{part}: ", "true") if part else ("", "right")
+    return f"{head}announced {p} of 100, {event} were {share}{interval}"

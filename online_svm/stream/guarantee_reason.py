@@ -14,7 +14,9 @@ from online_svm.stream.alarm import Alarm
 ALARM = "alarm"
 """The case of an open alarm; its parameters are the fields of the alarm that its finding needs."""
 
-_OF_ALARM = ("n", "kind", "scope", "name", "since", "estimate", "lower", "upper")
+_OF_ALARM = (
+    "n", "kind", "scope", "name", "since", "estimate", "lower", "upper", "announced",
+)  # fmt: skip
 
 SENTENCES = {
     "warming": "warming up: no proper training set had two classes yet",
@@ -86,7 +88,7 @@ class GuaranteeReason:
             alarm = Alarm(
                 **{"name": None, "monitor": "", "log_wealth": 0.0, "threshold": 0.0} | given
             )
-            text = f"{alarm.kind} alarm at n = {alarm.n:,}: {alarm.finding}"
+            text = f"{alarm.kind} alarm at example {alarm.n:,}: {alarm.finding}"
         else:
             text = SENTENCES[self.case].format(**given)
         return text if self.before is None else f"{self.before}; {text}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
-from online_svm.stream.alarm import AlarmScope
+from online_svm.stream.alarm import AlarmScope, of_hundred, part_words
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
 NOTICE_SCOPES: tuple[AlarmScope, ...] = ("overall", "bin", "category", "class", "slice")
@@ -59,19 +59,9 @@ class Notice(StrictRecord):
     @property
     def words(self) -> str:
         """The notice in one sentence."""
-        part, happened = f"{self.scope} {self.name}: ", "true"
-        if self.scope == "overall":
-            part, happened = "", "right"
-        both = self.announced, self.happened
-        places = 0 if min(both) >= 0.1 and max(both) <= 0.97 else 1
-        announced, share, lower, upper = (
-            f"{100.0 * value:.{places}f}"
-            for value in (self.announced, self.happened, self.lower, self.upper)
-        )
-        return (
-            f"{part}announced {announced} of 100, {happened} were {share} ({lower} to {upper}), "
-            f"since example {self.since:,}"
-        )
+        shares = self.announced, self.happened, self.lower, self.upper
+        found = of_hundred(part_words(self.scope, self.name), *shares)
+        return f"{found}, since example {self.since:,}"
 
 
 FeatureDirection = Literal["missing", "present", "risen", "fallen", "wider", "narrower"]

@@ -28,7 +28,8 @@ Done = TypeVar("Done")
 
 SHOWN_FEEDS = 3  # feeds named in a line: those with the most answers since the last line
 _ALARM_FIELDS = (
-    "n", "kind", "scope", "name", "monitor", "since", "estimate", "lower", "upper", "action",
+    "n", "kind", "scope", "name", "monitor", "since", "announced", "estimate", "lower", "upper",
+    "action",
 )  # fmt: skip
 
 

@@ -22,13 +22,11 @@ from workers.text import counted, magnitude, printable, printable_json, share
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from online_svm.stream.alarm import Alarm
     from workers.reading.facts import Fact
     from workers.reading.status import FeedStatus
     from workers.reading.usage import ConsumerGroup, MemoryUse, PublishedStatus
 
 
-_MAX_ALARMS = 3  # open alarms that are shown
 _MIN_SHOWN_BYTES = 1_000_000  # size of the waiting entries from which it is shown
 _WIDTH = 400  # columns if the output is not a terminal: more than the longest names need
 
@@ -146,7 +144,7 @@ def describe(found: "FeedStatus") -> str:
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
     kinds = [("kind", kind.get("words", "")) for kind in found.kinds]
-    lines = [*_alarm_lines(found.open_alarms), *kinds, *lines]
+    lines = [*kinds, *lines]
     judged = verdict(found)
     told = [("verdict", f"{judged.sentence}."), ("", judged.advice), *fact_lines(facts(found))]
     lines = [*told, *lines]
@@ -212,16 +210,6 @@ def _memory(memory: "Mapping[str, Any]") -> list[tuple[str, str]]:
 def _kept(found: "FeedStatus") -> str:
     alarms = f", {counted(found.alarms, 'entry', 'entries')} with alarms" if found.alarms else ""
     return f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected{alarms}"
-
-
-def _alarm_lines(alarms: "Sequence[Alarm]") -> list[tuple[str, str]]:
-    """Return lines for a few open alarms: those of exchangeability first, then the newest."""
-    from workers.reading.incidents import alarm_line
-
-    ordered = sorted(alarms, key=lambda alarm: (alarm.kind != "exchangeability", -alarm.n))
-    shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_MAX_ALARMS]]
-    more = len(alarms) - len(shown)
-    return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
 
 
 def _of_bytes(size: int) -> str:

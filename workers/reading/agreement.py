@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from online_svm.stream.alarm import of_hundred
 from workers.reading.answers import number
 from workers.reading.benefit import DEFAULT_TOLERANCE, MIN_SCORED, as_list, as_object, rounded
 from workers.text import counted, share
@@ -86,16 +87,15 @@ class ReportedAgreement:
         if evidence >= _EVIDENCE:
             label = str(of_class.get("label"))[:60]
             announced, came = (number(of_class.get(name)) for name in ("announced", "frequency"))
-            what = f"class {label} was announced in {share(announced)} and came in {share(came)}"
+            what = of_hundred(f"class {label}", announced, came)
             yield evidence, f"{what}, {span.words}", self._advice_on(label)
         evidence = number(of_range.get("evidence"))
         if evidence >= _EVIDENCE:
             announced, came = (number(of_range.get(name)) for name in ("announced", "frequency"))
-            right = "are right" if self.event is None else f"were {self.event}"
-            of = "" if self.event is None else f" for {self.event}"
-            what = f"where {share(announced)} is announced{of}, {share(came)} {right}"
             ends = " to ".join(share(number(of_range.get(name))) for name in ("lower", "upper"))
-            advice = f"Do not act on probabilities of {ends}. No test has raised an alarm."
+            of = "" if self.event is None else f" for {self.event}"
+            what = of_hundred(f"answers of {ends}{of}", announced, came)
+            advice = "Do not act on these answers. No test has raised an alarm."
             yield evidence, f"{what}, {span.words}", advice
         if span["apart"] > _APART * self.tolerance:
             what = f"probabilities differ from frequencies by {share(span['apart'])}"

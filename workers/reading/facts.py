@@ -15,11 +15,13 @@ from workers.reading.agreement import ReportedAgreement
 from workers.reading.answers import number
 from workers.reading.benefit import as_list, as_object
 from workers.reading.given_score import score_text
+from workers.reading.incidents import Incident, alarm_line
 from workers.reading.label_facts import budget_text, late_label_texts, pending_text, promise_text
 from workers.reading.status import FeedStatus
 from workers.text import counted, four_digits, share
 
 _MAX_NAMED = 8  # features, and open notices, that are named
+_MAX_ALARMS = 3  # alarms of the open incident
 _MAX_CHARS = 300  # characters of a text that another program may have written
 _MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
 _Z_95 = 1.96  # standard errors from the middle of an interval to its end
@@ -56,7 +58,7 @@ def facts(status: FeedStatus) -> list[Fact]:
     in all: nothing scored yet
     """
     report = status.report or {}
-    found = [*_incident(status), *_texts("notice", _notices(status))]
+    found = [*_incident(status.incident), *_texts("notice", _notices(status))]
     found += _texts("selective", [status.selective_labels])
     if status.report is not None:
         found += [*_windowed(report), *_cumulative(report), *_limits(report, status.settings)]
@@ -80,10 +82,15 @@ def _texts(name: str, sentences: Iterable[str | None]) -> Iterator[Fact]:
             yield Fact(name, sentence)
 
 
-def _incident(status: FeedStatus) -> Iterator[Fact]:
-    if (incident := status.incident) is not None:
-        alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
-        yield Fact("incident", f"since n = {incident.since:,}, {alarms}, of {kinds}")
+def _incident(incident: Incident | None) -> Iterator[Fact]:
+    if incident is None:
+        return
+    alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
+    yield Fact("incident", f"since example {incident.since:,}, {alarms}, of {kinds}")
+    found = incident.findings
+    yield from _texts("alarm", [alarm_line(alarm) for alarm in found[:_MAX_ALARMS]])
+    if (more := len(found) - _MAX_ALARMS) > 0:
+        yield Fact("alarm", f"and {counted(more, 'other test')}")
 
 
 def _notices(status: FeedStatus) -> Iterator[str]:

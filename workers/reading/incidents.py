@@ -67,7 +67,9 @@ def _alarm_of(fields: Mapping[str, Any]) -> Alarm:
     """Return the alarm of a JSON object; LookupError, TypeError or ValueError if it is no alarm."""
     alarm = Alarm.of(fields)
     texts = (alarm.kind, alarm.scope, alarm.name or "", alarm.monitor, alarm.action)
-    if not (isinstance(alarm.n, int) and all(isinstance(text, str) for text in texts)):
+    numbers = alarm.log_wealth, alarm.threshold
+    is_typed = isinstance(alarm.n, int) and all(isinstance(text, str) for text in texts)
+    if not (is_typed and all(isinstance(each, int | float) for each in numbers)):
         raise TypeError("a field of an alarm has another type")
     alarm_line(alarm)  # raises if a number is a text
     return alarm
@@ -78,13 +80,12 @@ def alarm_line(alarm: Alarm) -> str:
 
     Examples
     --------
-    >>> alarm_line(Alarm(5040, "calibration", "class", "b", "bets", 5.73, 5.3, 10))
-    'n 5,040  calibration: the probability of class b was off by more than the tolerance since \
-n = 10  bets e^5.7 of e^5.3'
+    >>> figures = -0.06, -0.09, -0.03, 0.9
+    >>> alarm_line(Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, *figures))
+    'at example 5,040: class b: announced 90 of 100, true were 84 (81 to 87), since example 4,000'
     """
-    done = "" if alarm.action == "report" else f"  {alarm.action}"
-    evidence = f"{alarm.monitor} e^{alarm.log_wealth:.1f} of e^{alarm.threshold:.1f}"
-    return f"n {alarm.n:,}  {alarm.kind}: {alarm.words}  {evidence}{done}"
+    done = "" if alarm.action == "report" else f"; {alarm.action}"
+    return f"at example {alarm.n:,}: {alarm.words}{done}"
 
 
 def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[Alarm]:
@@ -151,6 +152,12 @@ class Incident:
         features = self._newest("exchangeability")
         is_off = off is not None and (off.scope in _WIDE_SCOPES or features is None)
         return ((off if is_off else features) or self.parts[-1]).gist
+
+    @property
+    def findings(self) -> list[Alarm]:
+        """The newest alarm of each test: those of exchangeability first, then the newest."""
+        tests = {(part.kind, part.scope, part.name, part.monitor): part for part in self.parts}
+        return sorted(tests.values(), key=lambda part: (part.kind != "exchangeability", -part.n))
 
     def _newest(self, kind: str, scopes: Sequence[str] | None = None) -> Alarm | None:
         found = (

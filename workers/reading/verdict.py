@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from online_svm.stream.alarm import of_hundred
 from online_svm.stream.notice import FeatureNotice, Notice
 from workers.reading.agreement import ReportedAgreement, silent, unlabelled_part
 from workers.reading.answers import number
@@ -29,7 +30,7 @@ from workers.reading.benefit import MIN_SCORED, accuracies, saving
 from workers.reading.facts import facts
 from workers.reading.incidents import Incident
 from workers.reading.status import FeedStatus
-from workers.text import counted, share
+from workers.text import counted
 
 Level = Literal["bad", "care", "wait", "well"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -144,8 +145,8 @@ def _with_feature(judged: Verdict, status: FeedStatus) -> Verdict:
 
 def _changed(agreed: ReportedAgreement) -> Verdict:
     """Return the verdict where the last labels differ from all since the start."""
-    accuracy, announced = (share(agreed.last[name]) for name in ("accuracy", "announced"))
-    sentence = f"The last {agreed.last.labels:,} differ: {accuracy} right, {announced} announced"
+    found = of_hundred("", agreed.last["announced"], agreed.last["accuracy"])
+    sentence = f"The last {agreed.last.labels:,} differ: {found}"
     advice = "See the windowed figures of classes and slices. No test has raised an alarm."
     return Verdict("care", sentence, advice)
 
@@ -171,8 +172,8 @@ def _of_benefit(
 
 
 def _compared(agreed: ReportedAgreement) -> str:
-    accuracy, announced = (share(agreed.since[name]) for name in ("accuracy", "announced"))
-    return f"{accuracy} right where {announced} was announced, {agreed.since.words}"
+    found = of_hundred("", agreed.since["announced"], agreed.since["accuracy"])
+    return f"{found}, {agreed.since.words}"
 
 
 def _predictor(settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -214,7 +214,7 @@ class CalibrationMonitor(StoredArrays):
             assert mean is not None
             found.append(replace(
                 finding, since=mean.since, estimate=mean.estimate, lower=mean.lower,
-                upper=mean.upper,
+                upper=mean.upper, announced=mean.announced,
             ))  # fmt: skip
         return found
 

@@ -57,7 +57,7 @@ def test_an_alarm_comes_after_the_answer_that_raised_it_and_changes_the_next(dri
     assert int(before.n[-1]) + 1 == alarm.n == int(after.n[0])
     assert (before.guarantee, before.reason) == ("exact", None)
     assert after.guarantee == "approximate"
-    assert f"alarm at n = {alarm.n}" in str(after.reason)
+    assert f"alarm at example {alarm.n}" in str(after.reason)
     assert after.reason.about["n"] == alarm.n
 
 
@@ -93,9 +93,11 @@ def test_only_an_exchangeability_alarm_leaves_no_guarantee():
     def alarm(n, kind, **figure):
         return Alarm(n, kind, "class", "b", "test", 5.0, 4.0, 100, **figure)
 
-    monitors.open(alarm(210, "calibration", estimate=0.0625, lower=0.03, upper=0.09))
+    monitors.open(
+        alarm(210, "calibration", estimate=-0.05, lower=-0.09, upper=-0.02, announced=0.9)
+    )
     guarantee, reason = monitors.guarantee("exact", None)
-    said = "the probability of class b is too low by 0.062 (0.030 to 0.090) since n = 100"
+    said = "class b: announced 90 of 100, true were 85 (81 to 88), since example 100"
     assert (guarantee, said in str(reason)) == ("approximate", True)
     late, warming = GuaranteeReason("arrival"), GuaranteeReason("warming")
     guarantee, both = monitors.guarantee("approximate", late)
@@ -126,22 +128,21 @@ def test_a_column_that_moves_with_the_clock_is_named_and_no_matter_of_calibratio
 
 
 @pytest.mark.parametrize(
-    ("estimate", "lower", "upper", "said"),
+    ("figures", "said"),
     [
-        (-0.228, -0.518, 0.061, "at times since n = 4,000, on average too high by 0.228"),
-        (0.062, 0.03, 0.094, "is too low by 0.062 (0.030 to 0.094) since n = 4,000"),
-        (-0.062, -0.094, -0.03, "is too high by 0.062 (0.030 to 0.094) since n = 4,000"),
-        (None, None, None, "was off by more than the tolerance since n = 4,000"),
+        ((-0.228, -0.518, 0.061, 0.6), "announced 60 of 100, {} were 37 (8 to 66)"),
+        ((0.062, 0.03, 0.094, 0.05), "announced 5.0 of 100, {} were 11.2 (8.0 to 14.4)"),
+        ((-0.062, -0.094, -0.03, 0.08), "announced 8.0 of 100, {} were 1.8 (0.0 to 5.0)"),
+        ((None, None, None, None), "the probability was off by more than the tolerance"),
     ],
 )
-def test_words_say_what_a_calibration_alarm_found_whatever_the_interval_holds(
-    estimate, lower, upper, said
-):
-    figure = (estimate, lower, upper)
-    for scope, name, part in (("bin", "0.4-0.6", "in bin 0.4-0.6"), ("class", "b", "of class b")):
-        alarm = Alarm(5040, "calibration", scope, name, "bets", 5.7, 5.3, 4000, *figure)
-        assert alarm.words.startswith(f"the probability {part} ")
-        assert alarm.words.endswith(said)
+def test_an_alarm_compares_what_was_announced_with_what_happened(figures, said):
+    parts = ("bin", "0.4-0.6", "bin 0.4-0.6: "), ("class", "b", "class b: "), ("overall", None, "")
+    for scope, name, part in parts:
+        alarm = Alarm(5040, "calibration", scope, name, "bets", 5.7, 5.3, 4000, *figures)
+        part = part if part or None not in figures else "overall: "
+        words = said.format("true" if name else "right")
+        assert alarm.words == f"{part}{words}, since example 4,000"
 
 
 def test_the_open_alarms_of_a_feed_that_never_closes_them_stay_as_few_as_its_tests():

@@ -7,7 +7,7 @@ from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
 from workers.message.encode import encode_alarms
 
-OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
+OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, -0.05, -0.09, -0.02, 0.9)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from workers.session.answer import Outcome
 
 ALARM = {
     "n": 5040, "kind": "calibration", "scope": "class", "name": "b\x1b[2J", "monitor": "bets",
-    "log_wealth": 5.73, "threshold": 5.3, "since": 4000, "estimate": 0.062, "lower": 0.03,
-    "upper": 0.094, "action": "report",
+    "log_wealth": 5.73, "threshold": 5.3, "since": 4000, "estimate": -0.05, "lower": -0.09,
+    "upper": -0.02, "announced": 0.9, "action": "report",
 }  # fmt: skip
 
 
@@ -57,9 +57,9 @@ def told(monkeypatch):
     return told
 
 
-SAID = "is too low by 0.062 (0.030 to 0.094) since n = 4,000  bets e^5.7 of e^5.3"
-FIRST = f"alarm: n 5,040  calibration: the probability of class b\\x1b[2J {SAID}"
-SECOND = f"alarm: n 5,040  calibration: the probability of class c {SAID}"
+SAID = "announced 90 of 100, true were 85 (81 to 88), since example 4,000"
+FIRST = f"alarm: at example 5,040: class b\\x1b[2J: {SAID}"
+SECOND = f"alarm: at example 5,040: class c: {SAID}"
 REJECTED = "(online-svm tail f --stream dlq), stopped"
 LINES = {
     "nothing was answered": ((), {}, []),
@@ -117,7 +117,7 @@ def test_an_alarm_is_an_event_of_the_log_and_each_figure_a_field():
     assert [(event["event"], event["name"]) for event in alarms] == [
         ("alarm", "b\x1b[2J"), ("alarm", "c"),
     ]  # fmt: skip
-    assert alarms[1]["words"] == SECOND.partition("calibration: ")[2].partition("  bets")[0]
+    assert alarms[1]["words"] == f"class c: {SAID}"
     assert last == {"event": "stopped", "log_level": "info", "feeds": 2, "answered": 25}
 
 

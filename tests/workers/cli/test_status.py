@@ -140,8 +140,8 @@ def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
     ]
     assert lines[5][0] == "Too early to say (needs about 100 more labels): 0 answers scored"
     assert lines[4][0] == (
-        "Too early to say (needs about 270 more labels): .500 right where .500 was announced, "
-        "over all 120"
+        "Too early to say (needs about 270 more labels): announced 50 of 100, right were 50, over "
+        "all 120"
     )
     found = [orjson.loads(line) for line in run("--json")[1].splitlines()]
     told = {one["feed"]: one["verdict"]["sentence"] for one in found}
@@ -236,7 +236,7 @@ def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(ru
     assert "worst country: all other values: 1.000 (" in run("g")[1]
 
 
-OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
+OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, -0.05, -0.09, -0.02, 0.9)
 MOVED = Alarm(
     5041, "exchangeability", "scores", "odds", "ranks", 8.0, 7.7, 10, moved=(Moved("hour", 1.92),)
 )
@@ -251,17 +251,17 @@ def raise_alarms(url, feed, *entries):
 def test_the_open_alarms_come_first_of_one_test_the_newest(run, url):
     begin(url, "f", waiting=1)
     raise_alarms(url, "f", [OFF], [OFF, MOVED])
-    told = [line.split()[:4] for line in run("f")[1].splitlines() if line.startswith("  alarm ")]
-    assert told == [
-        ["alarm", "n", "5,041", "exchangeability:"],
-        ["alarm", "n", "5,040", "calibration:"],
+    lines = run("f")[1].splitlines()
+    at = lines.index("  incident   since example 5,040, 3 alarms, of calibration, exchangeability")
+    assert lines[at + 1 : at + 3] == [
+        "  alarm      at example 5,041: the features have changed (watched since example 10); "
+        "feature hour has risen by 1.9 standard deviations",
+        "             at example 5,040: class b: announced 90 of 100, true were 85 (81 to 88), "
+        "since example 4,000",
     ]
     found = orjson.loads(run("f", "--json")[1])
     assert found["open_alarms"] == [orjson.loads(orjson.dumps(alarm)) for alarm in (OFF, MOVED)]
     assert [part["n"] for part in found["incident"]["parts"]] == [5040, 5040, 5041]
-    assert (
-        "  incident   since n = 5,040, 3 alarms, of calibration, exchangeability\n" in run("f")[1]
-    )
 
 
 def test_open_notices_are_in_the_verdict_the_lines_and_the_json(run, url):
@@ -295,9 +295,9 @@ def test_the_first_alarm_is_the_one_that_leaves_no_guarantee(run, url):
     begin(url, "f", waiting=1)
     raise_alarms(url, "f", [MOVED], [replace(OFF, n=5050 + i, name=f"c{i}") for i in range(5)])
     out = run("f")[1]
-    told = [line.split()[2] for line in out.splitlines() if line.startswith("  alarm ")]
+    told = re.findall(r"^  .{9}  at example ([\d,]+): ", out, re.MULTILINE)
     assert told == ["5,041", "5,054", "5,053"]
-    assert "and 3 open alarms more" in out
+    assert "and 3 other tests" in out
     with Store(url, "f") as store:
         store.call("XADD", store.keys.alarms, "3-0", "p", "\x1b[31m")
     code, _, err = run("f")

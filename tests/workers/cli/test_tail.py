@@ -15,7 +15,7 @@ from online_svm.stream.alarm import Alarm, Moved
 from workers.message.codes import encode_event
 from workers.message.encode import encode_alarms
 
-OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, 0.0625, 0.03, 0.09)
+OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, -0.05, -0.09, -0.02, 0.9)
 MOVED = Alarm(
     5041, "exchangeability", "scores", "odds", "ranks", 8.0, 7.7, 10, action="refit",
     moved=(Moved("hour", 1.92), Moved("amount", -0.04)),
@@ -47,13 +47,11 @@ def shown(run, feed):
 
 
 def test_alarms_are_told_in_words_the_newest_last_or_as_their_payloads(alarmed, shown):
-    off = "the probability of class b is too low by 0.062 (0.030 to 0.090) since n = 4,000"
-    first = f"n 5,040  calibration: {off}"
-    moved = "the features have changed (watched since n = 10); feature hour has risen by 1.9"
-    changed = f"n 5,041  exchangeability: {moved} standard deviations"
-    second = f"{changed}  ranks e^8.0 of e^7.7  refit"
+    off = "class b: announced 90 of 100, true were 85 (81 to 88), since example 4,000"
+    moved = "the features have changed (watched since example 10); feature hour has risen by 1.9"
+    second = f"at example 5,041: {moved} standard deviations; refit"
     lines = shown("alarms")
-    assert lines == [f"{first}  bets e^5.7 of e^5.3"] * 2 + [second]
+    assert lines == [f"at example 5,040: {off}"] * 2 + [second]
     assert shown("alarms", "-n", "1") == lines[1:]
     stored = alarmed.call("XRANGE", alarmed.keys.alarms, "-", "+")
     assert [line.encode() for line in shown("alarms", "--json")] == [f[1] for _, f in stored]

@@ -67,7 +67,7 @@ def answers(count, hit=True):
 
 
 def alarm(n, name="b", entry=None):
-    found = Alarm(n, "calibration", "class", name, "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09)
+    found = Alarm(n, "calibration", "class", name, "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09, 0.5)
     return RaisedAlarm(entry or b"%d-0" % (1000 * n), n - 1, found)
 
 
@@ -178,7 +178,9 @@ def test_ten_thousand_alarms_are_ten_lines():
     text = shown(AlarmsCard(), Excerpt("f", alarms=[alarm(n) for n in range(10_000)]))
     assert text.count("<tr>") == 11
     assert "9,990 older alarms are kept" in text
-    assert "too low" in shown(AlarmsCard(), Excerpt("f", alarms=[alarm(7)]))
+    assert "announced 50 of 100, true were 56 (53 to 59)" in shown(
+        AlarmsCard(), Excerpt("f", alarms=[alarm(7)])
+    )
 
 
 def test_an_alarm_has_the_time_of_its_entry_and_that_of_its_commit():

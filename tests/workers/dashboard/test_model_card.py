@@ -46,7 +46,7 @@ def whole():
         "costs": {"scored": 1000, "mean": 0.4, "by_label": 0.6, "always": {"ham": 0.7},
                   "taken": {"ham": 800}},
     }  # fmt: skip
-    alarm = Alarm(440, "calibration", "class", "b", "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09, "refit")
+    alarm = Alarm(440, "calibration", "class", "b", "bets", 5.7, 5.3, 10, action="refit")
     return Excerpt(
         "mail", reports=parsed([(b"1700000000000-0", report)]), answers=answers(),
         alarms=[RaisedAlarm(b"1700000000000-0", 439, alarm)], incidents=[Incident((alarm,), 600)],

@@ -119,7 +119,7 @@ def test_the_live_view_tells_the_first_alarm_after_the_drift():
     feed.alarms = [raised(901, "a")]
     assert any("is stuck at 0" in line for line in shown([feed]))
     feed.alarms.append(raised(1241, "\x1b[2Ja"))
-    said = "alarm at example 1,241, 41 after the drift: the probability of class \\x1b"
+    said = "alarm at example 1,241, 41 after the drift: class \\x1b"
     assert said in "\n".join(shown([feed]))
 
 

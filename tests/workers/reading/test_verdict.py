@@ -44,12 +44,12 @@ WELL = FeedStatus(
     feed="mail", holder="host-1", now=NOW, answer=EXACT, report=REPORT, seq=5_000, n=5_000
 )
 HOLD = "Holds: right within .03 over all 4,900; helps"
-ANNOUNCED = ".757 right where .752 was announced, over all 4,900"
+ANNOUNCED = "announced 75 of 100, right were 76, over all 4,900"
 
 
 def alarm(n=4047, kind="exchangeability", scope="overall", name=None, estimate=None):
     bounds = (None, None) if estimate is None else (estimate - 0.01, estimate + 0.01)
-    return Alarm(n, kind, scope, name, "test", 5.0, 4.6, 10, estimate, *bounds)
+    return Alarm(n, kind, scope, name, "test", 5.0, 4.6, 10, estimate, *bounds, announced=0.9)
 
 
 def event(code, detail="", seconds=180.0, writer="host-1"):
@@ -129,15 +129,16 @@ STATES = {
     "no guarantee": ({"answer": UNCALIBRATED}, "care", NO_GUARANTEE),
     "off in a range": (
         {"report": FAR}, "care",
-        "Off: where .981 is announced for spam, .910 were spam, over the last 1,000",
+        "Off: answers of .970 to .990 for spam: announced 98.1 of 100, true were 91.0, over the "
+        "last 1,000",
     ),
     "off in a range, of more classes": (
         {"report": report_of(event=None, range=sure(30.0))}, "care",
-        "Off: where .981 is announced, .910 are right, over all 4,900",
+        "Off: answers of .970 to .990: announced 98.1 of 100, true were 91.0, over all 4,900",
     ),
     "a rare class too high": (
         {"report": report_of(mean=came("fraud", 0.025, 0.01))}, "care",
-        "Off: class fraud was announced in .025 and came in .010, over all 4,900",
+        "Off: class fraud: announced 2.5 of 100, true were 1.0, over all 4,900",
     ),
     "off on average": (
         {"report": report_of(apart=0.04)}, "care",
@@ -145,15 +146,16 @@ STATES = {
     ),
     "the worst is told": (
         {"report": report_of(mean=came("fraud", 0.025, 0.01), last={"range": sure(30.0)})}, "care",
-        "Off: where .981 is announced for spam, .910 were spam, over the last 1,000",
+        "Off: answers of .970 to .990 for spam: announced 98.1 of 100, true were 91.0, over the "
+        "last 1,000",
     ),
     "the last differ": (
         {"report": report_of(last={"accuracy": 0.7, "change": 1.1})}, "care",
-        "The last 1,000 differ: .700 right, .752 announced",
+        "The last 1,000 differ: announced 75 of 100, right were 70",
     ),
     "the last differ, and are nearly all": (
         {"report": report_of(last={"change": 1.1}, labels=1_200)}, "wait",
-        "Too early to say (needs about 300 more labels): .757 right where .752 was announced, over "
+        "Too early to say (needs about 300 more labels): announced 75 of 100, right were 76, over "
         "all 1,200",
     ),
     "labels of a part": (
@@ -178,7 +180,7 @@ STATES = {
     "warming up": ({"answer": WARMING, "report": None}, "wait", "Warming up"),
     "too early": (
         {"report": report_of(within=0.08, labels=490)}, "wait",
-        "Too early to say (needs about 770 more labels): .757 right where .752 was announced, over "
+        "Too early to say (needs about 770 more labels): announced 75 of 100, right were 76, over "
         "all 490",
     ),
     "too few of a rare class": (
@@ -218,12 +220,13 @@ STATES = {
     "labels changed": ({"incident": LABELS}, "bad", CHANGED),
     "off in a class": (
         {"incident": off("class", "b", -0.06)}, "bad",
-        "Do not trust them since example 4,047: the probability of class b is too high by 0.050 to "
-        "0.070",
+        "Do not trust them since example 4,047: class b: announced 90 of 100, true were 84 (83 to "
+        "85)",
     ),
     "off in a slice": (
         {"incident": off("slice", "x=1", 0.1)}, "care",
-        "Take care since example 4,047: the probability in slice x=1 is too low by 0.090 to 0.110",
+        "Take care since example 4,047: slice x=1: announced 90.0 of 100, true were 100.0 (99.0 to "
+        "100.0)",
     ),
     "features moved": (
         {"incident": Incident((alarm(scope="scores"),))}, "care",
