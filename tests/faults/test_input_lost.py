@@ -9,7 +9,7 @@ from world import CONFIG, World, drain, push, restore, rows, saved
 
 from workers.errors import InputLost
 from workers.feed.pinned_config import pinned_config
-from workers.recording.restore import RestorePoint, put_back
+from workers.recording.begin import RestorePoint, put_back
 
 ANSWERED, COUNT = 50, 100
 

@@ -17,8 +17,7 @@ from online_svm.stream.input_batch import Example
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.leases import Holder
 from workers.config.environment import PROCESS_ENVIRONMENT
-from workers.config.loading import load
-from workers.config.settings import Limits, WorkerSettings
+from workers.config.settings import Limits, WorkerSettings, load
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START, Position

@@ -3,8 +3,7 @@
 from itertools import cycle
 
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.config.loading import load
-from workers.config.settings import Limits
+from workers.config.settings import Limits, load
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.session.answer import process

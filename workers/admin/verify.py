@@ -11,7 +11,7 @@ from workers.errors import BadConfiguration, SnapshotsLost
 from workers.feed.position import Position, format_id, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.message.entry_decode import EntryFields
-from workers.reading.registry import require
+from workers.reading.registry import feed_state
 from workers.session.answer import Outcome
 from workers.session.replay import Replay, compare, entries_of, restored
 
@@ -178,20 +178,6 @@ class Comparison:
         """Return whether a missing entry was trimmed by retention."""
         oldest = self._oldest[stream]
         return oldest is None or parse_id(entry_id) < oldest
-
-
-def feed_state(store: FeedReader) -> FeedState:
-    """Return the state of a feed; BadConfiguration: it has none."""
-    require(store)
-    state = store.state()
-    if state is None:
-        raise no_answers(store.keys.feed)
-    return state
-
-
-def no_answers(feed: str) -> BadConfiguration:
-    """Return the error for a feed without a state."""
-    return BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
 
 
 def _batches(rows: Iterator[EntryFields]) -> Iterator[list[EntryFields]]:

@@ -16,7 +16,6 @@ from workers.cli.common import (
     check_picture,
     note,
     opt,
-    reading,
     replacing,
     show,
     show_json,
@@ -71,7 +70,7 @@ def opened_source(
     source: str, how: HistoryOptions, redis: RedisOptions, given: "WorkerSettings"
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     """Yield the settings of a recording, a feed or a file (`given` for a file), and its entries."""
-    from workers.recording.reader import is_recording
+    from workers.recording.file import is_recording
 
     if not is_recording(source) and _is_readable(source):
         yield given, how.entries(source)
@@ -96,12 +95,13 @@ def _feed_history(
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     from workers.feed.keys import FeedKeys
     from workers.offline.backtest.history import FeedHistory
-    from workers.recording.reader import is_recording
+    from workers.recording.file import is_recording
+    from workers.recording.reader import reading
 
     if not is_recording(name):
         FeedKeys(name)
     try:
-        with reading(name, redis, is_supported=False) as store:
+        with reading(name, redis.store) as store:
             history = FeedHistory(store)
             yield history.settings(given), _printing_counts(history.entries(), history, name)
     except EmbeddedNotRunning as error:
@@ -211,7 +211,7 @@ def backtest(
     Settings that no configuration names come from the feed, or else from the sources of a worker:
     --config, the environment, the defaults. A file needs no Redis.
     """
-    from workers.config.loading import load
+    from workers.config.settings import load
     from workers.offline.backtest.configurations import configurations, sections_of
 
     if how.costs is not None:
@@ -234,9 +234,10 @@ def _print_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None
     from workers.cli.progress import doing
     from workers.offline.backtest.configurations import read_sections
     from workers.offline.decision_costs import decision_costs
+    from workers.recording.reader import reading
 
     sections = read_sections(file)
-    with reading(feed, redis) as store, doing("reading the answers"):
+    with reading(feed, redis.answered) as store, doing("reading the answers"):
         found = decision_costs(store, sections)
     if json:
         costs = {name: asdict(report) for name, report in found.items()}

@@ -33,7 +33,7 @@ def check(
     the compiled kernels and their compiler. Nothing is written. The command exits as a worker
     that cannot begin.
     """
-    from workers.config.loading import FeedSettings, load, origins
+    from workers.config.settings import FeedSettings, load, origins
 
     flags = given_flags(settings, redis)
     if feed is None:

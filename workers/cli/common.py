@@ -3,7 +3,7 @@
 import secrets
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from io import TextIOWrapper
@@ -21,7 +21,6 @@ from workers.text import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from workers.broker.feed_reader import FeedReader
     from workers.broker.store import Store
 
 
@@ -99,7 +98,7 @@ class RedisOptions:
         is_url = self.redis is None or "://" in self.redis
         if self.config is None and is_url and not may_hold_settings():
             return self.redis
-        from workers.config.loading import load
+        from workers.config.settings import load
 
         return load(self.flags, self.config).url
 
@@ -119,20 +118,6 @@ class RedisOptions:
             require(store)
             check_known(store)
             yield store
-
-
-def reading(
-    source: str, redis: RedisOptions, is_supported: bool = True
-) -> "AbstractContextManager[FeedReader]":
-    """Open a recording, if `source` is the file of one, else the store of the feed of this name.
-
-    With `is_supported` the feed must exist, and no earlier version may have begun it.
-    """
-    from workers.recording.reader import Recording, is_recording
-
-    if is_recording(source):
-        return Recording.open(Path(source))
-    return redis.answered(source) if is_supported else redis.store(source)
 
 
 def embedded_url() -> str:

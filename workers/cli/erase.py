@@ -32,7 +32,7 @@ def erase(
     there. No worker may hold it meanwhile, and no process the file. Run again, the command finishes
     one that was cut off.
     """
-    from workers.recording.reader import is_recording
+    from workers.recording.file import is_recording
 
     confirm(f"Erase all entries with this id from {source!r} for good?", yes)
     if is_recording(source):

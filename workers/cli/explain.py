@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument
 
-from workers.cli.common import Json, RedisOptions, Source, reading, show, show_json
+from workers.cli.common import Json, RedisOptions, Source, show, show_json
 
 if TYPE_CHECKING:
     from online_svm.predictor.explanation import Explanation, SupportVector
@@ -34,9 +34,10 @@ def explain(
     from workers.cli.progress import doing
     from workers.offline.explain import explain_answer
     from workers.reading.registry import require
+    from workers.recording.reader import reading
 
     with (
-        reading(source, redis, is_supported=False) as store,
+        reading(source, redis.store) as store,
         doing("answering the input before it again"),
     ):
         require(store)

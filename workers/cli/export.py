@@ -14,7 +14,6 @@ from workers.cli.common import (
     Source,
     note,
     opt,
-    reading,
     replacing,
     replacing_bytes,
 )
@@ -58,7 +57,9 @@ def export(
     text that begins like a formula (= + - @) and is no number gets a ' in front, and a control
     character is written as an escape.
     """
-    with reading(source, redis) as store:
+    from workers.recording.reader import reading
+
+    with reading(source, redis.answered) as store:
         _export(store, target, table)
 
 

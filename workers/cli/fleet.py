@@ -37,7 +37,7 @@ def print_fleet(name: str, address: str, redis: RedisOptions, json: bool) -> Non
 
 def loaded(redis: RedisOptions) -> "WorkerSettings":
     """Return the settings of the connection to Redis."""
-    from workers.config.loading import load
+    from workers.config.settings import load
 
     return load(redis.flags, redis.config, is_whole=False)
 
@@ -138,7 +138,7 @@ def fleet(
     hold secrets come from the environment of Ray's machines.
     """
     from workers.cli.worker import given_flags
-    from workers.config.loading import FeedSettings, origins
+    from workers.config.settings import FeedSettings, origins
     from workers.ray_fleet.definition import given_settings
 
     flags, replicas = given_flags(settings, redis), shards.replicas

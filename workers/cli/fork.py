@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from workers.cli.common import RedisOptions, Source, note, opt, reading
+from workers.cli.common import RedisOptions, Source, note, opt
 from workers.errors import Unavailable
 from workers.text import counted
 
@@ -21,13 +21,14 @@ def fork(
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
     from workers.broker.store import Store
     from workers.cli.progress import plain_progress
-    from workers.config.loading import load
+    from workers.config.settings import load
     from workers.recording import fork as forking
+    from workers.recording.reader import reading
 
     load({}, redis.config)  # first, so that wrong settings are reported before the copy
     url = redis.url()
     config = flag = f" --config {redis.config}" if redis.config else ""
-    with reading(source, redis, is_supported=False) as store:
+    with reading(source, redis.store) as store:
         state = store.state()
         if state is not None and state.retention is not None and state.retention.keep_input:
             flag += " --keep-input"

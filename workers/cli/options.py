@@ -67,7 +67,7 @@ HelpAll = Annotated[
 def settings_added(command: Command) -> Command:
     """Return a command with `--help-all`, and an option a setting in place of ``**settings``.
 
-    The values are texts or None; `workers.config.loading.load` converts them.
+    The values are texts or None; `workers.config.settings.load` converts them.
     """
     kind = inspect.Parameter.KEYWORD_ONLY
     options = [

@@ -13,7 +13,6 @@ from workers.cli.common import (
     RedisOptions,
     note,
     opt,
-    reading,
     replacing,
     show,
     show_json,
@@ -128,8 +127,10 @@ def _write_card(past: "Excerpt", file: FileOptions, feed: str, as_json: bool) ->
 
 def _compare(first: str, second: str, redis: RedisOptions, as_json: bool) -> None:
     from workers.offline.comparison import compare
+    from workers.recording.reader import reading
 
-    with reading(first, redis) as one, reading(second, redis) as other, doing("comparing"):
+    opened = redis.answered
+    with reading(first, opened) as one, reading(second, opened) as other, doing("comparing"):
         found = compare(one, other)
     if as_json:
         show_json({"first": first, "second": second} | asdict(found))
@@ -144,10 +145,11 @@ def _past(source: str, file: FileOptions, redis: RedisOptions) -> "Excerpt":
         from workers.dashboard.past_export import read_export
         from workers.dashboard.past_run import read_past
         from workers.reading.registry import require
-        from workers.recording.reader import is_recording
+        from workers.recording.file import is_recording
+        from workers.recording.reader import reading
     if Path(source).is_file() and not is_recording(source):
         return read_export(Path(source), since, until)
-    with reading(source, redis, is_supported=False) as store:
+    with reading(source, redis.store) as store:
         require(store)
         return read_past(store, since, until)
 

@@ -30,12 +30,13 @@ def restore(
     """
     from workers.cli.progress import doing
     from workers.recording import restore as restoring
+    from workers.recording.begin import RestorePoint
     from workers.recording.reader import Recording
 
     with Recording.open(file) as recording, redis.store(feed) as store:
         replaces = restoring.exists(store)
         if replaces:
-            at = f"{restoring.RestorePoint.of(recording).position.seq:,}"
+            at = f"{RestorePoint.of(recording).position.seq:,}"
             confirm(f"Feed {feed!r} exists: put its state back to entry {at}, for good?", yes)
         with doing(f"restoring feed {feed!r}"):
             restored = restoring.restore(store, recording, replaces, force)

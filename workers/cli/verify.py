@@ -49,7 +49,8 @@ def verify(
     from workers.push.convention import stored_convention
     from workers.push.ingest import encoded
     from workers.push.sources import rows
-    from workers.recording.reader import Recording, is_recording
+    from workers.recording.file import is_recording
+    from workers.recording.reader import Recording
     from workers.recording.verification import verify_file
 
     if repair and input is not None:

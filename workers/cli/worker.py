@@ -13,7 +13,7 @@ from workers.python_process import importing
 from workers.text import counted
 
 if TYPE_CHECKING:
-    from workers.config.loading import FeedSettings
+    from workers.config.settings import FeedSettings
     from workers.feed.selection import Selection, Shard
 
 Feeds = Annotated[
@@ -77,7 +77,7 @@ def worker(
     answers that a worker of its own gives it.
     """
     with importing():
-        from workers.config.loading import FeedSettings
+        from workers.config.settings import FeedSettings
         from workers.feed.selection import Selection
         from workers.log import configure
 
@@ -126,7 +126,7 @@ def worker(
 def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) -> None:
     """Begin the only feed of this worker with a model, unless it exists."""
     from workers.broker.store import Store
-    from workers.recording.restore import begin
+    from workers.recording.begin import begin
     from workers.session.known_feeds import KnownFeeds
 
     if len(selection.names) != 1 or selection.patterns:

@@ -17,8 +17,8 @@ from workers.reading.answers import message, newest_answer
 from workers.reading.events import Event, moment
 from workers.reading.facts import Fact, facts
 from workers.reading.incidents import Incident, RaisedAlarm, ReportedOpenAlarms
+from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.lag import NO_LAG
-from workers.reading.selective_labels import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.status import FeedStatus
 from workers.reading.true_labels import TrueLabels, Truth
 from workers.reading.verdict import Verdict, trust, verdict

@@ -7,7 +7,6 @@ from typing import Any
 
 from online_svm.predictor.explanation import Contribution, Explanation, contributions, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.admin.verify import no_answers
 from workers.broker.feed_reader import FeedReader
 from workers.broker.streams import Entry
 from workers.config.settings import Limits
@@ -16,6 +15,7 @@ from workers.feed.position import Position, parse_id, previous_id
 from workers.message.decode import decode
 from workers.message.entry_decode import pairs
 from workers.reading.answers import answer, message, payload
+from workers.reading.registry import no_answers
 from workers.session.replay import Replay, restored
 
 Value = float | str | bool | None  # value of a feature, as it was sent

@@ -15,9 +15,8 @@ from functools import partial
 from typing import Any
 
 from workers.broker.connection import Connection
-from workers.config.loading import load_with
 from workers.config.setting_sources import matching_sections, merged_sections
-from workers.config.settings import WorkerSettings
+from workers.config.settings import WorkerSettings, load_with
 from workers.errors import WorkerError
 from workers.feed.selection import Selection, owner
 from workers.log import Logger

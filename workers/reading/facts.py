@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from online_svm.config import SCORE
 from online_svm.metrics.estimate import Estimate
 from workers.reading.agreement import ReportedAgreement
 from workers.reading.answers import number
-from workers.reading.benefit import as_list, as_object
-from workers.reading.given_score import score_text
+from workers.reading.benefit import MIN_SCORED, as_list, as_object
 from workers.reading.incidents import Incident, alarm_line
 from workers.reading.label_facts import budget_text, late_label_texts, pending_text, promise_text
 from workers.reading.status import FeedStatus
@@ -22,6 +22,7 @@ from workers.text import counted, four_digits, share
 
 _MAX_NAMED = 8  # features, and open notices, that are named
 _MAX_ALARMS = 3  # alarms of the open incident
+_Z = 3.29  # two-sided .1 %, as for the verdict
 _MAX_CHARS = 300  # characters of a text that another program may have written
 _MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
 _Z_95 = 1.96  # standard errors from the middle of an interval to its end
@@ -385,3 +386,33 @@ def _guarantee(answer: Mapping[str, Any]) -> str:
     guarantee, reason = answer.get("guarantee"), answer.get("reason")
     because = f": {str(reason)[:_MAX_CHARS].rstrip('.')}" if reason else ""
     return f"{str(guarantee)[:60]}{because}" if guarantee is not None else ""
+
+
+def score_text(report: Mapping[str, Any]) -> str | None:
+    """Return how far the given score is off, and what calibrating it changed, in one line.
+
+    `report` is a validity report. None without the setting `scores`, for a margin, or before there
+    are enough labels.
+
+    Examples
+    --------
+    >>> score = {"predicted": {"accuracy": 0.81, "probability": 0.92}, "log_loss": 0.58}
+    >>> ours = {"predicted": {"accuracy": 0.87, "probability": 0.868}, "log_loss": 0.31}
+    >>> score_text({"scored": 2000, "headline": ours, "maps": {"score": score}})
+    'as it came .810 right where .920 was announced, off by .090 to .130; log loss .580, ours .310'
+    """
+    given = as_object(as_object(report.get("maps")).get(SCORE))
+    predicted, scored = as_object(given.get("predicted")), number(report.get("scored"))
+    right, announced = number(predicted.get("accuracy")), number(predicted.get("probability"))
+    losses = [number(each.get("log_loss")) for each in (given, as_object(report.get("headline")))]
+    if not scored >= MIN_SCORED or math.isnan(right + announced + sum(losses)):
+        return None
+    off = abs(right - announced)
+    reach = _Z * math.sqrt(max(0.0, announced * (1.0 - announced)) / scored)
+    states = (
+        f"off by {share(off - reach)} to {share(off + reach)}" if off > reach else "not shown off"
+    )
+    return (
+        f"as it came {share(right)} right where {share(announced)} was announced, {states}; "
+        f"log loss {share(losses[0])}, ours {share(losses[1])}"
+    )

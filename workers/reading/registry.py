@@ -4,6 +4,7 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.leases import Holder
 from workers.errors import BadConfiguration, WrongKeyType
 from workers.feed.keys import REGISTRY, is_feed_name
+from workers.feed.state import FeedState
 
 
 class NoSuchFeed(BadConfiguration):
@@ -15,6 +16,20 @@ def require(store: FeedReader) -> None:
     if not store.types():
         feed = store.keys.feed
         raise NoSuchFeed(f"no feed {feed!r}: push examples to it, or see online-svm status")
+
+
+def feed_state(store: FeedReader) -> FeedState:
+    """Return the state of a feed; BadConfiguration: it has none."""
+    require(store)
+    state = store.state()
+    if state is None:
+        raise no_answers(store.keys.feed)
+    return state
+
+
+def no_answers(feed: str) -> BadConfiguration:
+    """Return the error for a feed without a state."""
+    return BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
 
 
 def names(store: FeedReader) -> list[str]:

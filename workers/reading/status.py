@@ -28,10 +28,10 @@ from workers.reading.answers import (
 )
 from workers.reading.events import Event, known_events
 from workers.reading.incidents import Incident, incident_of, open_alarms, open_incident
+from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
 from workers.reading.notices import AnyNotice, open_notices
 from workers.reading.registry import holder, require
-from workers.reading.selective_labels import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.usage import (
     NO_MEMORY,
     ConsumerGroup,

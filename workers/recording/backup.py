@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TypeGuard
 
 from online_svm.storage.recording import BUSY_SECONDS, opened
-from workers.admin.verify import feed_state
 from workers.broker.store import Store
 from workers.errors import AccessDenied, WorkerError
 from workers.feed.pinned_config import check_supported
@@ -25,8 +24,8 @@ from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
 from workers.log import Logger
 from workers.reading.answers import answer
-from workers.reading.registry import holder
-from workers.recording.reader import reporting
+from workers.reading.registry import feed_state, holder
+from workers.recording.file import reporting
 from workers.recording.recorder import Acknowledgement, BackupOptions, Recorded, Recorder
 from workers.stop import Stop
 

@@ -38,7 +38,6 @@ from workers.admin.erased_streams import (
     remove_entries,
     write,
 )
-from workers.admin.verify import feed_state
 from workers.broker import failpoints
 from workers.broker.feed_reader import FeedReader
 from workers.broker.leases import holding
@@ -49,11 +48,12 @@ from workers.feed.position import START, Digest, Position, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
 from workers.reading.answers import answer, payload
-from workers.reading.registry import check_not_in_use
+from workers.reading.registry import check_not_in_use, feed_state
 from workers.recording.backup import end_log
-from workers.recording.reader import InvalidRecording, Recording, reporting
+from workers.recording.begin import RestorePoint, put_back
+from workers.recording.file import InvalidRecording, reporting
+from workers.recording.reader import Recording
 from workers.recording.recorder import delete_snapshots, store_snapshot, write_erased
-from workers.recording.restore import RestorePoint, put_back
 from workers.session.replay import Replay, kept_positions, restored
 from workers.session.snapshots import LoadedSnapshot
 

@@ -6,20 +6,19 @@ Every command is a transaction of its own, so that a reader never keeps a writer
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self, cast
 
 from typing_extensions import override
 
-from online_svm.errors import InvalidSnapshot
-from online_svm.storage.recording import naming, opened, predictor_of
+from online_svm.storage.recording import opened, predictor_of
 from workers.broker import commands
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import PAGE, PAGE_BYTES, FeedReader
 from workers.broker.pipeline import Argument
 from workers.broker.streams import Entry
-from workers.errors import BadConfiguration, StateLost
+from workers.errors import StateLost
 from workers.feed.keys import FIELD, FeedKeys
 from workers.feed.position import Position
 from workers.feed.state import FeedState, PinnedConfig, Pointer
@@ -33,6 +32,7 @@ from workers.recording.answers import (
     payload_entry,
     unframed,
 )
+from workers.recording.file import InvalidRecording, is_recording, reporting
 from workers.session import snapshots
 
 STATE = (
@@ -51,39 +51,11 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], Entry]]] = {
 """By table: how its rows are selected, and the function that makes an entry of a row."""
 
 
-class InvalidRecording(BadConfiguration):
-    """A file that is no recording, is damaged, or cannot be read or written."""
-
-
-@contextmanager
-def reporting(path: Path) -> Iterator[None]:
-    """Turn errors about a file in the block into InvalidRecording."""
-    try:
-        with naming(path):
-            yield
-    except InvalidSnapshot as error:
-        raise InvalidRecording(str(error)) from error
-    except OSError as error:
-        raise InvalidRecording(f"{path}: cannot be opened: {error.strerror or error}") from None
-
-
-def is_recording(source: str) -> bool:
-    """Return whether a source is the file of a feed or of an estimator, by its first bytes.
-
-    Raises InvalidRecording if its name says so, and it is none: it is no feed of this name.
-    """
-    path = Path(source)
-    if path.is_file():
-        with path.open("rb") as file:
-            if file.read(16) == b"SQLite format 3\0":
-                return True
-    if path.suffix != ".sqlite":
-        return False
-    if path.exists():
-        raise InvalidRecording(f"{source}: is neither a saved estimator nor a backup of a feed")
-    if path.name != source:  # a path, and no name of a feed
-        raise InvalidRecording(f"{source}: no such file")
-    return False
+def reading(
+    source: str, feed: Callable[[str], AbstractContextManager[FeedReader]]
+) -> AbstractContextManager[FeedReader]:
+    """Open a recording if `source` is the file of one, else what `feed` opens by this name."""
+    return Recording.open(Path(source)) if is_recording(source) else feed(source)
 
 
 class Recording(FeedReader):

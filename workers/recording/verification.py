@@ -4,9 +4,10 @@ The answers before that are proved by the chain of digests, which the snapshot c
 """
 
 from workers.admin.erased_streams import erased_of
-from workers.admin.verify import Difference, Verification, feed_state, verify
+from workers.admin.verify import Difference, Verification, verify
 from workers.errors import SnapshotsLost
 from workers.feed.position import Digest, Position, parse_id
+from workers.reading.registry import feed_state
 from workers.recording.reader import Recording, is_whole
 from workers.session.replay import links
 

@@ -12,13 +12,12 @@ from online_svm.config.semantics import SEMANTICS
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.config.loading import load
-from workers.config.settings import Limits, WorkerSettings
+from workers.config.settings import Limits, WorkerSettings, load
 from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.stored_settings import stored_settings
-from workers.recording.restore import RestorePoint
+from workers.recording.begin import RestorePoint
 from workers.session import preflight
 from workers.session.answer import process
 from workers.session.preflight import open_store

@@ -32,8 +32,8 @@ from workers.errors import (
 )
 from workers.feed.pinned_config import pinned_config
 from workers.reading.registry import FeedInUse
-from workers.recording.restore import RestorePoint
-from workers.recording.restore import put_back as restore
+from workers.recording.begin import RestorePoint
+from workers.recording.begin import put_back as restore
 from workers.session import preflight
 
 EARLIER, COUNT, ALL = 60, 120, 160

@@ -9,8 +9,7 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.cli import common
 from workers.cli.options import COMMON
-from workers.config.loading import load
-from workers.config.settings import WorkerSettings
+from workers.config.settings import WorkerSettings, load
 from workers.errors import Fenced, RefitFailed
 
 GONE = "redis://127.0.0.1:1"

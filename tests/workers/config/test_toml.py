@@ -9,7 +9,7 @@ import pytest
 from processes import alone, peak_memory
 
 from workers.config.files import read_toml
-from workers.config.loading import FeedSettings, load, origins
+from workers.config.settings import FeedSettings, load, origins
 from workers.errors import BadConfiguration
 from workers.gateway.tokens import grants
 from workers.offline.backtest.configurations import read_sections

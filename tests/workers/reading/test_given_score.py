@@ -10,8 +10,7 @@ from online_svm.stream.validity_report import ValidityReport
 from workers.dashboard.reports import parsed
 from workers.dashboard.shown_feed import Excerpt
 from workers.message.encode import encode_report
-from workers.reading.facts import facts
-from workers.reading.given_score import score_text
+from workers.reading.facts import facts, score_text
 from workers.reading.status import FeedStatus
 
 COUNT = 1200

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.reading.selective_labels import selective_labels
+from workers.reading.label_facts import selective_labels
 
 ANSWERS = [{"status": "ok", "label": "pay" if i % 3 else "default"} for i in range(300)]
 

@@ -15,7 +15,8 @@ from online_svm.storage.recording import opened, transaction
 from workers.message.encode import dumps
 from workers.recording.answers import INSERT_ANSWER, SELECT_ANSWER, Forms
 from workers.recording.backup import backup
-from workers.recording.reader import InvalidRecording, Recording
+from workers.recording.file import InvalidRecording
+from workers.recording.reader import Recording
 
 MILLION = 10**6
 shares = st.integers(0, MILLION).map(lambda count: count / MILLION)

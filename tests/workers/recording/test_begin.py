@@ -15,10 +15,10 @@ from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import ConfigurationChanged, InputLost, StateLost
-from workers.recording import restore as beginning
+from workers.recording import begin as beginning
 from workers.recording.backup import backup
-from workers.recording.reader import InvalidRecording
-from workers.recording.restore import begin
+from workers.recording.begin import begin
+from workers.recording.file import InvalidRecording
 from workers.session.known_feeds import KnownFeeds
 
 SAME = {

@@ -18,8 +18,8 @@ from workers.feed.pinned_config import pinned_config
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.recording.backup import backup
+from workers.recording.begin import RestorePoint, put_back
 from workers.recording.erasure import erase
-from workers.recording.restore import RestorePoint, put_back
 
 LEARNED, KEPT, NEXT = 97_000, 3_000, 5_000
 """Rows whose input is gone, rows whose input is kept, and rows after the erasure."""

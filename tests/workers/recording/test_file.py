@@ -33,8 +33,9 @@ from workers.broker.store import Store
 from workers.errors import BadConfiguration, WorkerError
 from workers.recording.backup import backup, begin_log, recording, truncate_log
 from workers.recording.erasure import erase, erase_file
+from workers.recording.file import InvalidRecording, is_recording
 from workers.recording.fork import fork
-from workers.recording.reader import InvalidRecording, Recording, is_recording
+from workers.recording.reader import Recording
 from workers.recording.recorder import BackupOptions
 from workers.recording.restore import restore
 from workers.recording.verification import verify_file

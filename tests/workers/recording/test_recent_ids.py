@@ -6,8 +6,9 @@ from recorded_feed import KEPT, answering, entry, push, stream
 from online_svm import OnlineClassifier
 from workers.config.settings import WorkerSettings
 from workers.recording.backup import backup
+from workers.recording.begin import begin
 from workers.recording.reader import Recording
-from workers.recording.restore import begin, restore
+from workers.recording.restore import restore
 
 
 @pytest.fixture

@@ -39,7 +39,8 @@ from workers.feed.position import parse_id
 from workers.feed.retention import DOWNSTREAM
 from workers.recording import recorder
 from workers.recording.backup import backup, recording
-from workers.recording.reader import InvalidRecording, Recording
+from workers.recording.file import InvalidRecording
+from workers.recording.reader import Recording
 from workers.recording.recorder import BackupOptions, FeedWasReset
 from workers.recording.verification import verify_file
 

@@ -7,8 +7,7 @@ from session_steps import assembled, refitter
 from world import COUNT, SETTINGS, drain, push, rows
 
 from workers.broker.store import Store
-from workers.config.loading import load
-from workers.config.settings import WorkerSettings
+from workers.config.settings import WorkerSettings, load
 from workers.errors import BadConfiguration
 from workers.feed.position import START, Position, parse_id
 from workers.feed.retention import Retention

@@ -9,8 +9,7 @@ from session_steps import advance, assembled, refitter
 
 from online_svm.config.semantics import SEMANTICS
 from workers.admin.verify import verify
-from workers.config.loading import load
-from workers.config.settings import WorkerSettings
+from workers.config.settings import WorkerSettings, load
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.reading.status import read_status
 from workers.session import preflight

@@ -18,8 +18,8 @@ from workers.feed.position import parse_id
 from workers.feed.stored_settings import stored_settings
 from workers.reading.registry import NoSuchFeed
 from workers.recording.answers import INSERT_INPUT, SELECT_INPUT, framed, input_entry, input_row
+from workers.recording.file import InvalidRecording, reporting
 from workers.recording.fork import unbroken_input
-from workers.recording.reader import InvalidRecording, reporting
 
 Entry = tuple[bytes, list[bytes]]
 

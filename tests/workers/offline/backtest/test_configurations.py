@@ -3,8 +3,7 @@
 import pytest
 
 from online_svm.config import PredictorConfig
-from workers.config.loading import load
-from workers.config.settings import WorkerSettings
+from workers.config.settings import WorkerSettings, load
 from workers.errors import BadConfiguration
 from workers.offline.backtest.configurations import configurations, sections_of
 
