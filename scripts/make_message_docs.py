@@ -89,7 +89,7 @@ _ALARMS = AlarmsMessage.model_validate(
                 "n": 5040, "kind": "calibration", "scope": "overall", "name": None,
                 "monitor": "tolerant", "log_wealth": 4.75, "threshold": 4.5, "since": 4000,
                 "estimate": 0.0625, "lower": 0.03125, "upper": 0.09375, "announced": 0.25,
-                "action": "report", "moved": [],
+                "examples": 900, "action": "report", "moved": [],
             }
         ],
     }

@@ -168,7 +168,7 @@ class StreamMonitors(Stored):
         test = (found.kind, found.scope, found.name, found.monitor)
         moved = tuple(Moved(*one) for one in found.moved)
         evidence = (found.log_wealth, found.threshold, found.since)
-        return Alarm(n, *test, *evidence, *figure, action, moved)
+        return Alarm(n, *test, *evidence, *figure, found.examples, action, moved)
 
     def _may_act(self, n: int) -> bool:
         """Return whether an alarm after the n-th example is acted on; record it if so."""

@@ -32,10 +32,10 @@ class Alarm(StrictRecord):
 
     Examples
     --------
-    >>> figures = -0.06, -0.09, -0.03, 0.9
+    >>> figures = -0.06, -0.09, -0.03, 0.9, 910
     >>> off = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, *figures)
     >>> off.words
-    'class b: announced 90 of 100, true were 84 (81 to 87), since example 4,000'
+    'class b: announced 90 of 100, true were 84 (81 to 87), in 910 since example 4,000'
     >>> replace(off, scope="overall", name=None).gist
     'announced 90 of 100, right were 84 (81 to 87)'
     >>> replace(off, kind="exchangeability", scope="labels").words
@@ -60,6 +60,7 @@ standard deviations'
     lower: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
     upper: Annotated[float | None, doc("Ends of its confidence sequence.")] = None
     announced: Annotated[float | None, doc("Mean of p since then.")] = None
+    examples: Annotated[int | None, doc("Examples of the part since then.")] = None
     action: Annotated[
         AlarmAction, doc("What [`on_drift`](monitoring.md#what-follows-an-alarm) did.")
     ] = "report"
@@ -112,7 +113,8 @@ standard deviations'
         since = f"since example {self.since:,}"
         if self.kind == "exchangeability":
             return f"{self._changed} (watched {since})"
-        return f"{self.gist}, {since}"
+        count = "" if self.examples is None else f"in {self.examples:,} "
+        return f"{self.gist}, {count}{since}"
 
     @property
     def _changed(self) -> str:

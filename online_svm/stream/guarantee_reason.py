@@ -16,6 +16,7 @@ ALARM = "alarm"
 
 _OF_ALARM = (
     "n", "kind", "scope", "name", "since", "estimate", "lower", "upper", "announced",
+    "examples",
 )  # fmt: skip
 
 SENTENCES = {

@@ -19,12 +19,13 @@ class Notice(StrictRecord):
     --------
     >>> notice = Notice(12900, "overall", None, "high", 12300, 640, 0.9, 0.85, 0.81, 0.884)
     >>> notice.words
-    'announced 90 of 100, right were 85 (81 to 88), since example 12,300'
+    'announced 90 of 100, right were 85 (81 to 88), in 640 since example 12,300'
     >>> rare = Notice(12900, "slice", "country=DE", "low", 12300, 9000, 0.02, 0.05, 0.04, 0.061)
     >>> rare.code
     'slice:country=DE:low'
     >>> rare.words
-    'slice country=DE: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), since example 12,300'
+    'slice country=DE: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), in 9,000 since example \
+12,300'
     """
 
     n: Annotated[Count, doc("Examples learned before the answer whose label opened it.")]
@@ -61,7 +62,7 @@ class Notice(StrictRecord):
         """The notice in one sentence."""
         shares = self.announced, self.happened, self.lower, self.upper
         found = of_hundred(part_words(self.scope, self.name), *shares)
-        return f"{found}, since example {self.since:,}"
+        return f"{found}, in {self.examples:,} since example {self.since:,}"
 
 
 FeatureDirection = Literal["missing", "present", "risen", "fallen", "wider", "narrower"]

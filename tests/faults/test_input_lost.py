@@ -170,7 +170,7 @@ def test_before_redis_7_an_entry_that_is_deleted_unread_was_never_there(world):
 
 
 def warned(logs):
-    return [log for log in logs if "was not counted so far" in log["event"]]
+    return [log for log in logs if "no worker counted this input" in log["event"]]
 
 
 def never_counted(half, old, new):

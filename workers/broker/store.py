@@ -50,8 +50,8 @@ NO_CHUNKS: Mapping[str, bytes] = MappingProxyType({})
 """The chunks of a snapshot without any."""
 
 _UNCOUNTED = (
-    "this input was not counted so far, or by another server: whether entries were deleted unread "
-    "before now is not known; later it is"
+    "no worker counted this input on this server before, as after erase, restore or a move: "
+    "whether entries were deleted unread until now is not known; from now on it is"
 )
 
 

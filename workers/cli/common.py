@@ -126,7 +126,7 @@ def embedded_url() -> str:
 
     server = ensure()
     if server.was_started:
-        note(f"embedded Redis at {server.url} (started{server.other and f': {server.other}'})")
+        note(f"embedded Redis started{server.other and f': {server.other}'}")
     return server.url
 
 

@@ -29,7 +29,7 @@ Done = TypeVar("Done")
 SHOWN_FEEDS = 3  # feeds named in a line: those with the most answers since the last line
 _ALARM_FIELDS = (
     "n", "kind", "scope", "name", "monitor", "since", "announced", "estimate", "lower", "upper",
-    "action",
+    "examples", "action",
 )  # fmt: skip
 
 

@@ -128,7 +128,8 @@ def describe(found: "FeedStatus") -> str:
     holder = nobody if found.holder is None else found.holder
     snapshots = " and ".join(f"{n:,}" for n in found.snapshots)
     labels = found.lag.labels
-    others = "" if labels is None else f" ({counted(labels.sent, 'label')} among them)"
+    sent = 0 if labels is None else labels.sent
+    others = f" ({counted(sent, 'label')} among them)" if sent else ""
     lines = [
         ("answered", f"{found.seq:,} entries{others}, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),

@@ -101,7 +101,7 @@ def _features(head: Sequence[Row], names: Sequence[str]) -> str:
     kinds = Counter(preview.kind_of([row.get(name) for row in rows])[0] for name in names)
     kinds["number"] += kinds["none"]
     found = [counted(kinds[kind], kind) for kind in ("number", "time", "boolean") if kinds[kind]]
-    found += [f"{kinds['text']} of text"] * (kinds["text"] > 0)
+    found += [f"{kinds['words']} of words"] * (kinds["words"] > 0)
     shown = " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
     return f"{shown}, sent by name: {_listed(names)}"
 

@@ -38,7 +38,7 @@ _BETWEEN_WORDS = re.compile(r"(?<=[^\W_])[\s_\-]+(?=[^\W_])")
 _WITH_WORD = re.compile(r"[-+]?[0-9][0-9.,'\s]*\s?(?:[^\W\d]{1,8}[.²³]?|‰|°C?)")
 _NAME_OF_TIME = re.compile(r"(?i)\bdate|date\b|datum|fecha|zeit|(?:\b|_)(?:am|at|on)$")
 _EXCEL_DAYS = (20_000, 80_000)  # from 1954 to 2119
-_KINDS = {NUMBER: "number", TEXT: "text", TIME: "time", BOOLEAN: "boolean"}
+_KINDS = {NUMBER: "number", TEXT: "words", TIME: "time", BOOLEAN: "boolean"}
 _WORDS = {",": "decimal comma", ".": "decimal point", "dmy": "day first", "mdy": "month first",
           "ymd": "year first"}  # fmt: skip
 
@@ -105,7 +105,7 @@ def columns(head: Sequence[Row], layout: Layout) -> list[str]:
         known = layout.cells.columns.get(name) if layout.cells else None
         kind, texts = kind_of(values)
         gaps = sum(value is None for value in values) / len(values)
-        aside = "" if kind == "text" else f"{texts:.1%}"
+        aside = "" if kind == "words" else f"{texts:.1%}"
         lines.append(
             f"  {name[:width]:<{width}}  {kind:<7}  {gaps:>4.0%}   {aside:>7}  "
             f"{_example(values, known)}"
@@ -127,7 +127,7 @@ def kind_of(values: Sequence[object]) -> tuple[str, float]:
     if not found:
         return "none", 0.0
     texts = found[TEXT] / found.total()
-    kind = "text" if 2 * texts >= 1 else _KINDS[found.most_common(1)[0][0]]
+    kind = "words" if 2 * texts >= 1 else _KINDS[found.most_common(1)[0][0]]
     return kind, texts
 
 

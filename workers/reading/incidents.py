@@ -80,9 +80,10 @@ def alarm_line(alarm: Alarm) -> str:
 
     Examples
     --------
-    >>> figures = -0.06, -0.09, -0.03, 0.9
+    >>> figures = -0.06, -0.09, -0.03, 0.9, 910
     >>> alarm_line(Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, *figures))
-    'at example 5,040: class b: announced 90 of 100, true were 84 (81 to 87), since example 4,000'
+    'at example 5,040: class b: announced 90 of 100, true were 84 (81 to 87), in 910 since \
+example 4,000'
     """
     done = "" if alarm.action == "report" else f"; {alarm.action}"
     return f"at example {alarm.n:,}: {alarm.words}{done}"

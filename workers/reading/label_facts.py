@@ -23,12 +23,22 @@ _MAX_MISSING = 0.05  # wanted labels that did not come, for each that did, befor
 
 
 def pending_text(counts: Mapping[str, Any]) -> str:
-    """Return the number of pending examples, and the age of the oldest unlabelled one if known."""
+    """Return the number of pending examples, and the age of the oldest unlabelled one if known.
+
+    Examples
+    --------
+    >>> pending_text({"pending": 7, "unlabelled": 2, "seconds": 75.0})
+    '7 examples wait, 2 of them without a label, the oldest for 1 min 15 s'
+    >>> pending_text({"pending": 1, "unlabelled": 1}), pending_text({"pending": 0})
+    ('1 example waits for a label', '')
+    """
     total, unlabelled = _count(counts, "pending"), _count(counts, "unlabelled")
-    wait = "waits" if total == 1 else "wait"
-    text = f"{counted(total, 'example')} {wait}, {unlabelled:,} of them without a label"
+    if not total:
+        return ""
+    text = f"{counted(total, 'example')} {'waits' if total == 1 else 'wait'}"
+    text += " for a label" if unlabelled == total else f", {unlabelled:,} of them without a label"
     seconds, ahead = number(counts.get("seconds")), _count(counts, "ahead_now")
-    if unlabelled and seconds > 0:
+    if unlabelled and seconds >= 1:
         text += f", the oldest for {_span(seconds)}"
     return f"{text}; {ahead:,} with a time far ahead of the feed's clock" if ahead else text
 
@@ -42,7 +52,7 @@ def late_label_texts(counts: Mapping[str, Any], labels: Mapping[str, Any]) -> li
     for name, words in (("accuracy", "accuracy"), ("brier", "Brier score")):
         of = as_object(labels.get(name))
         lower, estimate, upper = (number(of.get(key)) for key in ("lower", "estimate", "upper"))
-        if lower <= upper:
+        if lower < upper:
             texts.append(
                 f"{words} in the end from {share(lower)} to {share(upper)}; {share(estimate)} if "
                 "the probabilities are right"

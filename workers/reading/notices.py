@@ -22,7 +22,7 @@ def open_notices(report: Mapping[str, Any] | None) -> tuple[AnyNotice, ...]:
     >>> for notice in open_notices({"monitors": given}):
     ...     print(notice.words)
     feature age is missing more often than usual, since example 900
-    class b: announced 90 of 100, true were 85 (81 to 88), since example 12,300
+    class b: announced 90 of 100, true were 85 (81 to 88), in 640 since example 12,300
     """
     given = as_object(as_object(report).get("monitors"))
     return (*_read(given.get("features"), FeatureNotice), *_read(given.get("notices"), Notice))

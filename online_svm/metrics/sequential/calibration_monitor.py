@@ -214,7 +214,7 @@ class CalibrationMonitor(StoredArrays):
             assert mean is not None
             found.append(replace(
                 finding, since=mean.since, estimate=mean.estimate, lower=mean.lower,
-                upper=mean.upper, announced=mean.announced,
+                upper=mean.upper, announced=mean.announced, examples=mean.rows,
             ))  # fmt: skip
         return found
 

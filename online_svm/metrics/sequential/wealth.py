@@ -112,11 +112,13 @@ class Finding:
     threshold: float
     since: int  # examples learned before the first row of the test
     # estimate, lower, upper: mean of y - p since the start with the strongest interval, with its
-    # confidence sequence; announced: mean of p since then; None for tests without one
+    # confidence sequence; announced, examples: mean of p and rows since then; None for tests
+    # without one
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
     announced: float | None = None
+    examples: int | None = None
     # For exchangeability tests: the features that moved most, by index, each with its recent mean
     # minus its usual mean, in standard deviations
     moved: tuple[tuple[int, float], ...] = ()

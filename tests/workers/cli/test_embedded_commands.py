@@ -58,11 +58,11 @@ def test_an_empty_machine_has_no_feeds_and_nothing_to_stop(run, home):
 def test_push_starts_the_server_which_stays_until_redis_stop(run, home, source):
     code, _, err = run("push", "f", source, "--label", "y")
     assert code == 0
-    assert "(started)" in err
+    assert "embedded Redis started" in err
     code, out, err = run("status", "f")
     assert code == 0
     assert "waiting    2" in out
-    assert "(started)" not in err
+    assert "embedded Redis started" not in err
     assert "its data: " in run("redis", "status")[1]
     assert run("redis", "stop")[:2] == (
         0, f"embedded Redis stopped; its data stays in {home}/online-svm\n",

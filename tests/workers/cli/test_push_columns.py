@@ -60,7 +60,7 @@ def test_times_are_told_from_texts_and_a_label_that_was_named_from_a_guess(run, 
     code, _, err = run("push", feed, str(path), "--label", "y", "--limit", "0")
     assert (code, err.splitlines()[1:3]) == (0, [
         "  label     y: a 1, b 1",
-        "  features  2 numbers, 1 time and 1 of text, sent by name: at, note, q, until",
+        "  features  2 numbers, 1 time and 1 of words, sent by name: at, note, q, until",
     ])  # fmt: skip
     path.write_text("at,y\n2024-01-05,a\n")
     err = run("push", feed, str(path), "--limit", "0")[2]

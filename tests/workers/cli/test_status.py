@@ -279,7 +279,7 @@ def test_open_notices_are_in_the_verdict_the_lines_and_the_json(run, url):
     with Store(url, "f") as store:
         report = REPORT | {"monitors": {"alarms": 0, "open": [], "notices": notices, "tests": []}}
         store.call("XADD", store.keys.met, "1-0", "p", orjson.dumps(report))
-    words = "class b: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), since example 60"
+    words = "class b: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), in 9 since example 60"
     out = run("f")[1]
     assert f"  notice     {words}\n" in out
     assert words.replace("class b", "class c") in out

@@ -302,7 +302,7 @@ def test_the_look_names_kinds_values_gaps_and_labels_of_one_class(tmp_path):
         "them" in "\n".join(lines).replace("Betrug 75, BETRUG 75", "BETRUG 75, Betrug 75")
     )
     assert any(line.split()[:3] == ["Betrag", "number", "14%"] for line in lines)
-    assert any(line.split()[:2] == ["Händler", "text"] for line in lines)
+    assert any(line.split()[:2] == ["Händler", "words"] for line in lines)
     plain = told(tmp_path, "a,y\n1.5,x\n2,z\n")
     assert not any(line.startswith(("  table", "  values")) for line in plain)
 

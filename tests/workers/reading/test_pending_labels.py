@@ -68,7 +68,7 @@ def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ev
     age = 899 * 8
     pending = {"pending": 900, "unlabelled": 900, "ahead_now": 0, "seconds": age}
     assert read_status(store).pending == pending
-    text = "900 examples wait, 900 of them without a label, the oldest for 1 h 59 min"
+    text = "900 examples wait for a label, the oldest for 1 h 59 min"
     assert f"labels     {text}" in describe(read_status(store))
     told = of_metrics(store)
     assert told == [900, 900, age]
@@ -115,7 +115,7 @@ def test_a_newer_count_stands_in_the_place_of_the_older_one_of_the_report(store)
     work(store, 5)
     store.call("XADD", store.keys.met, "*", "p", orjson.dumps(report))
     told = describe(read_status(store))
-    assert "5 examples wait, 5 of them without a label" in told
+    assert "5 examples wait for a label" in told
     assert "12 came late" in told
 
 
