@@ -155,7 +155,7 @@ class InferenceEngine(Stored):
         return AnsweringParts(self._config, self.model, self._mixed, self._experts)
 
     def _on_restored(self) -> None:
-        is_current, has_model = self._schedule.has_current_model, self.model is not None
+        is_current, has_model = self._schedule.is_current, self.model is not None
         require(has_model or not is_current, "active")
         require(is_current or not has_model or self._schedule.since, "is_current")
 
@@ -237,7 +237,7 @@ class InferenceEngine(Stored):
         due = self._schedule.changes
         if self.model is not None:
             due += self._gaps.ends(self._schedule.n)
-        if self._has_experts:
+        if self.model is None or self.model.for_experts is not None:
             due.append(self._schedule.since + next_fit(self._schedule.n - self._schedule.since))
         return min(due, default=None)
 
@@ -248,25 +248,16 @@ class InferenceEngine(Stored):
         label: the block ends with that row.
         """
         stop = len(order) if due is None else int(order.before.searchsorted(due))
+        if self.model is None and not self._schedule.labels.declared:
+            # The answer after a new label knows its class.
+            return begin + _with_first(order.codes[begin:stop] >= self._experts.n_labels)
         if self.model is None:
-            return begin + self._until_new_label(order.codes[begin:stop])
+            return stop
         if self._config.learner == "psvm" and not self.model.has_probabilities:
             stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
         if not (order.is_plain or self._gaps.lies_in_window(self._schedule.n)):
             stop = begin + _with_first(order.gaps[begin:stop])
         return stop
-
-    def _until_new_label(self, codes: Ints) -> int:
-        """Return the number of rows up to the first new label: the next answer knows its class."""
-        if self._schedule.labels.declared:
-            return len(codes)
-        return _with_first(codes >= self._experts.n_labels)
-
-    @property
-    def _has_experts(self) -> bool:
-        """Whether the expert ensemble answers."""
-        model = self.model
-        return model is None or model.for_experts is not None
 
     @property
     def memory(self) -> MemoryExperts | None:
@@ -281,41 +272,35 @@ class InferenceEngine(Stored):
     def _answer(self, order: LearningOrder, lacks: GuaranteeReason | None) -> Answers:
         """Answer rows with one model and one fit of its calibrators, then score settled ones."""
         rows = order.computed()
-        block, columns = self._block(rows, lacks) if len(rows) else (None, _NO_COLUMNS)
+        block, columns = self._learned(rows, lacks) if len(rows) else (None, _NO_COLUMNS)
         return self.scoring.scored(order, block, columns, self._schedule.since)
 
-    def _block(
+    def _learned(
         self, rows: LearningOrder, lacks: GuaranteeReason | None
-    ) -> tuple[PredictionBlock | None, Ints]:
-        """Learn rows and return the answers to those that ask, with the columns of their labels.
+    ) -> tuple[PredictionBlock, Ints]:
+        """Learn rows; return the answers to those that ask, with the columns of their labels.
 
         A row that only learns is answered a second time, because `ActiveModel.answer` is where the
         model learns; this answer is dropped. The other answers are stored with waiting examples.
         """
-        block, columns = self._computed(rows, lacks)
-        if not (rows.is_plain or rows.answers.all()):
-            block, columns = block.taken(rows.answers), columns[rows.answers]
-        self.scoring.count_kinds(rows.X if rows.is_plain else rows.X[rows.answers])
-        waiting = rows.taken(rows.answers).examples if rows.examples else ()
-        if waiting:
-            if self._budget is not None:
-                block = self._budget.marked(block, waiting[0].number)
-            give(waiting, block)
-        return self._costs.decided(block) if self._costs is not None else block, columns
-
-    def _computed(
-        self, rows: LearningOrder, lacks: GuaranteeReason | None
-    ) -> tuple[PredictionBlock, Ints]:
-        """Return answers to rows, and the label columns that were learned after each answer."""
         earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
         self._experts.count_labels(rows.codes)
-        found = self._parts.answer(
+        block, columns = self._parts.answer(
             rows.X, rows.codes, rows.before,
             is_mixed=self.scoring.watched is not None, lacks=lacks, earlier=earlier,
         )  # fmt: skip
         if self.model is not None:
             self.model.note_learned(rows.learned().codes)
-        return found
+        if not (rows.is_plain or rows.answers.all()):
+            block, columns, rows = (
+                block.taken(rows.answers), columns[rows.answers], rows.taken(rows.answers),
+            )  # fmt: skip
+        self.scoring.count_kinds(rows.X)
+        if rows.examples:
+            if self._budget is not None:
+                block = self._budget.marked(block, rows.examples[0].number)
+            give(rows.examples, block)
+        return self._costs.decided(block) if self._costs is not None else block, columns
 
 
 def _acted_at(answers: Answers) -> int | None:

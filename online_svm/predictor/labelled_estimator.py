@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.labelled_predictor import LabelledPredictor, parameters_of
-from online_svm.storage.saved_model import SavedModel, stored_config
+from online_svm.storage.recording import SavedModel, stored_config
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats
 

@@ -143,11 +143,12 @@ class RefitSchedule(Stored):
     `since`: examples learned at the last alarm that was acted on.
     `order`, shape (n_features,): features with names: the column indices sorted by name.
     `acts`: whether alarms may restart the schedule (`on_drift` is not "report").
+    `is_current`: whether the active model was trained after the last alarm that was acted on.
     `memory`: the rows and fits of the trees with long memory; None without them.
     """
 
     _stored = StateSchema(
-        number("n"), number("since"), number("_frozen"), flag("_is_current"),
+        number("n"), number("since"), number("_frozen"), flag("is_current"),
         bytes_of("_learner", "n"), part("_distance"), part("labels", stored_as=""),
         part("_examples", stored_as="", of="_new_examples"),
         part("_awaited", stored_as="pending", of="_new_pending"), part("memory"),
@@ -166,13 +167,8 @@ class RefitSchedule(Stored):
         self._following: PendingRefit | None = None  # None between calls of the predictor
         self._distance = RefitDistance(config)
         self._frozen = 0  # examples learned at the last freeze that was due
-        self._is_current = False  # the active model was trained after the last alarm
+        self.is_current = False
         self._stored_learner = b""  # from a snapshot, until `continue_refits`
-
-    @property
-    def has_current_model(self) -> bool:
-        """Whether the active model was trained after the last alarm that was acted on."""
-        return self._is_current
 
     @property
     def is_waiting(self) -> bool:
@@ -240,7 +236,7 @@ class RefitSchedule(Stored):
     def restart(self) -> None:
         """Restart with the examples that follow the n-th; withdraw the refits under way."""
         self.since = self._frozen = self.n
-        self._is_current = False
+        self.is_current = False
         self._pending = self._following = None
         self._distance = RefitDistance(self._config)
         self._refitter.withdraw()
@@ -269,7 +265,7 @@ class RefitSchedule(Stored):
             codes[:frozen][trains],
             np.concatenate([codes[:frozen][~trains], codes[frozen:]]),
             self._examples.rows(pending.freeze, self.n),
-            self._is_current,
+            self.is_current,
         )
 
     def activated(self) -> None:
@@ -278,7 +274,7 @@ class RefitSchedule(Stored):
         if self._pending is not None and self._pending.result is not None:
             self._distance.follow(self._pending.freeze - self.since, self._pending.result.staleness)
         self._pending, self._following = self._following, None
-        self._is_current = True
+        self.is_current = True
         self._examples.drop_given()
         self._forget_before(0 if window is None else self.n - window)
 
@@ -296,7 +292,7 @@ class RefitSchedule(Stored):
     @property
     def _learner(self) -> Bytes:
         """The state of the refitter after the refit under way; empty before the first one."""
-        has_learner = self._awaited is not None or self._is_current
+        has_learner = self._awaited is not None or self.is_current
         return as_array(self._refitter.state() if has_learner else b"")
 
     @_learner.setter
@@ -333,7 +329,7 @@ class RefitSchedule(Stored):
     @property
     def _has_learner(self) -> bool:
         """Whether the learner was given a task since it started."""
-        return self._pending is not None or self._is_current
+        return self._pending is not None or self.is_current
 
     def _next_freeze(self) -> int | None:
         """Return n at the next freeze; None if the refit under way decides it."""

@@ -75,8 +75,6 @@ _TYPES = {
 }  # fmt: skip
 
 
-_IN_HEADER = ("number", "real", "flag", "numbers", "texts", "json")
-
 floats = partial(Field, kind="floats")
 ints = partial(Field, kind="ints")
 words = partial(Field, kind="words")

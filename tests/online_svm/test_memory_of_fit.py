@@ -9,7 +9,7 @@ from online_svm import OnlineClassifier
 from online_svm.errors import InvalidConfig, InvalidSnapshot
 from online_svm.memory.edges import Edges
 from online_svm.refit.memory_trees import LONG, MID, FitTask, fit
-from online_svm.storage.saved_model import SavedModel
+from online_svm.storage.recording import SavedModel
 from online_svm.storage.state import pack, unpack
 
 QUICK = {"window": 120, "refit_every": 60}

@@ -9,9 +9,8 @@ from sklearn.exceptions import NotFittedError
 
 from online_svm import OnlineClassifier
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage import saved_model
-from online_svm.storage.recording import opened, transaction
-from online_svm.storage.saved_model import SavedModel
+from online_svm.storage import recording
+from online_svm.storage.recording import SavedModel, opened, transaction
 from online_svm.storage.state import pack, unpack
 
 QUICK = {"committee": "single", "window": 100, "refit_every": 30}
@@ -77,14 +76,14 @@ def test_a_second_save_does_not_touch_the_file_of_the_first(tmp_path, monkeypatc
     frame, y = rows()
     model, path = OnlineClassifier(**QUICK).fit(frame, y), tmp_path / "model"
     other = OnlineClassifier(**QUICK).fit(frame[:100], y[:100])
-    put = saved_model.put_snapshot
+    put = recording.put_snapshot
 
     def put_and_save(*given):
-        monkeypatch.setattr(saved_model, "put_snapshot", put)
+        monkeypatch.setattr(recording, "put_snapshot", put)
         other.save(path)
         put(*given)
 
-    monkeypatch.setattr(saved_model, "put_snapshot", put_and_save)
+    monkeypatch.setattr(recording, "put_snapshot", put_and_save)
     model.save(path)
     assert OnlineClassifier.load(path).predict_proba(frame).tolist() == (
         model.predict_proba(frame).tolist()

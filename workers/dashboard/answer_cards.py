@@ -10,7 +10,7 @@ from online_svm.metrics.feature_shift import feature_shift
 from online_svm.types import Floats
 from workers.dashboard.card import COUNTS, Card, TextCard, band, plot, source
 from workers.dashboard.class_figures import MIN_LABELLED
-from workers.dashboard.reports import as_dict, as_list, windows
+from workers.dashboard.reports import windows
 from workers.dashboard.section import Cell, Section
 from workers.dashboard.shown_feed import MAX_FEATURES, Excerpt, ShownAnswer
 from workers.dashboard.text import (
@@ -24,6 +24,7 @@ from workers.dashboard.text import (
     whole,
 )
 from workers.reading.answers import number
+from workers.reading.benefit import as_list, as_object
 from workers.reading.facts import parts
 from workers.text import four_digits
 
@@ -89,7 +90,7 @@ class ReliabilityCard(Card):
 
 def _reported_bins(excerpt: Excerpt) -> list[list[float]]:
     given = as_list(windows(excerpt.last).get("reliability"))
-    rows = [[number(as_dict(each).get(name)) for name in BIN] for each in given[:100]]
+    rows = [[number(as_object(each).get(name)) for name in BIN] for each in given[:100]]
     return [row for row in rows if all(value >= 0 for value in row)]
 
 
@@ -210,7 +211,7 @@ class FeaturesCard(TextCard):
             )
         rows = []
         for name in names[:_MAX_SHOWN_FEATURES]:
-            kind = as_dict(kinds.get(name))
+            kind = as_object(kinds.get(name))
             missing = probability(number(kind.get("missing")))
             shifts = moved.get(name, ("–",) * 4)
             rows.append([name[:40], _shown(kind.get("kind"), 12), missing, *shifts])

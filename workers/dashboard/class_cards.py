@@ -10,11 +10,11 @@ from workers.dashboard.answer_cards import ReliabilityCard
 from workers.dashboard.card import TextCard
 from workers.dashboard.class_figures import MIN_LABELLED, ClassDetection, detections
 from workers.dashboard.curve_cards import CostCard
-from workers.dashboard.reports import as_dict
 from workers.dashboard.section import Section
 from workers.dashboard.shown_feed import Excerpt
 from workers.dashboard.text import whole
 from workers.reading.answers import number
+from workers.reading.benefit import as_object
 from workers.reading.facts import cost_rules
 from workers.text import four_digits
 
@@ -91,7 +91,7 @@ class ActionsCard(TextCard):
     @override
     def sections(excerpt: Excerpt) -> Sequence[Section] | str:
         costs = excerpt.last.part("costs")
-        taken, scored = as_dict(costs.get("taken")), number(costs.get("scored"))
+        taken, scored = as_object(costs.get("taken")), number(costs.get("scored"))
         if not scored > 0:
             return CostCard.missing
         counts = {f"always {name}": number(count) for name, count in taken.items()}

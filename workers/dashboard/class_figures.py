@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from online_svm.metrics.detection import Detection, detection
-from workers.dashboard.reports import as_list
 from workers.dashboard.shown_feed import ShownAnswer
 from workers.reading.answers import number
+from workers.reading.benefit import as_list
 
 MIN_LABELLED = 50  # labelled answers needed for figures by class
 MAX_CLASSES = 5  # classes of interest, at most
@@ -64,15 +64,6 @@ def detections(answers: Sequence[ShownAnswer], positive: str | None = None) -> l
     if len(decided) < MIN_LABELLED:
         return []
     return [_detection(name, decided) for name in classes_of_interest(decided, positive)]
-
-
-def of_every_class(answers: Sequence[ShownAnswer], most: int) -> list[ClassDetection]:
-    """Return the figures of the classes with the most examples; likewise none below a minimum."""
-    decided = decided_answers(answers)
-    if len(decided) < MIN_LABELLED:
-        return []
-    names = Counter(each.truth for each in decided).most_common(most)
-    return [_detection(name, decided) for name, _ in names]
 
 
 def _detection(label: str, decided: Sequence[Decided]) -> ClassDetection:

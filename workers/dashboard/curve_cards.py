@@ -20,10 +20,11 @@ from workers.dashboard.card import (
     plot,
     source,
 )
-from workers.dashboard.reports import FIGURES, Report, as_dict, cumulative, recent, windowed
+from workers.dashboard.reports import FIGURES, Report, cumulative, recent, windowed
 from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, safe
 from workers.reading.answers import number
+from workers.reading.benefit import as_object
 
 NO_REPORTS = (
     "No report yet. A report comes every metrics_every learned examples, once answers carry "
@@ -230,7 +231,7 @@ class CostCard(_LinesCard):
 
 def _costs(report: Report) -> tuple[float, float, float]:
     costs = report.part("costs")
-    always = [number(mean) for mean in as_dict(costs.get("always")).values()]
+    always = [number(mean) for mean in as_object(costs.get("always")).values()]
     return number(costs.get("mean")), number(costs.get("by_label")), min(always, default=np.nan)
 
 

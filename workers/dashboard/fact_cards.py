@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from workers.dashboard.card import TextCard
-from workers.dashboard.reports import as_dict
 from workers.dashboard.section import Section
 from workers.dashboard.shown_feed import Excerpt
+from workers.reading.benefit import as_object
 
 
 class FactsCard(TextCard):
@@ -43,7 +43,7 @@ class SettingsCard(TextCard):
         items = [
             f"{group}.{name} = {json.dumps(value, ensure_ascii=False)}"
             for group, values in excerpt.settings.items()
-            for name, value in as_dict(values).items()
+            for name, value in as_object(values).items()
             if value is not None
         ]
         return [Section(items)] if items else "This source holds no settings."

@@ -8,11 +8,12 @@ from bokeh.models import Range1d, Span, UIElement
 from typing_extensions import override
 
 from workers.dashboard.card import Card, TextCard, band, legend, markup, plot, source
-from workers.dashboard.reports import Report, as_dict, as_list
+from workers.dashboard.reports import Report
 from workers.dashboard.section import Cell, Section
 from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, Markup, scale, signed, whole
 from workers.reading.answers import number
+from workers.reading.benefit import as_list, as_object
 from workers.reading.events import moment
 from workers.reading.incidents import Incident, RaisedAlarm
 from workers.reading.notices import open_notices
@@ -54,12 +55,12 @@ def tests_of(report: Report) -> list[Test]:
     -3.5
     """
     given = as_list(report.part("monitors").get("tests"))
-    tests = [_test(as_dict(each)) for each in given[:_MAX_TESTS]]
+    tests = [_test(as_object(each)) for each in given[:_MAX_TESTS]]
     return [test for test in tests if not math.isnan(test.margin)]
 
 
 def _test(given: dict[str, object]) -> Test:
-    deviation = as_dict(given.get("deviation"))
+    deviation = as_object(given.get("deviation"))
     kind, scope, name = (str(given.get(key) or "")[:200] for key in ("kind", "scope", "name"))
     margin = number(given.get("log_wealth")) - number(given.get("threshold"))
     return Test(kind, scope, name, margin, *(number(deviation.get(key)) for key in _DEVIATION))

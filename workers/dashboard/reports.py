@@ -13,6 +13,7 @@ import numpy as np
 from online_svm.types import Floats
 from workers.feed.position import parse_id
 from workers.reading.answers import number
+from workers.reading.benefit import as_object
 
 FIGURES = ("accuracy", "lower", "probability", "upper", "log_loss", "brier")
 """Figures of a method, in the order of the columns of the arrays here."""
@@ -40,26 +41,16 @@ class Report:
         if not (n >= 0 and scored >= 0):
             return None
         named = [(name, message.get(name)) for name in ("headline", "venn")]
-        named += list(as_dict(message.get("maps")).items())
+        named += list(as_object(message.get("maps")).items())
         methods = {name: _figures(method) for name, method in named if isinstance(method, dict)}
         return cls(float(parse_id(entry_id)[0]), int(n), int(scored), methods, message)
 
     def part(self, name: str) -> dict[str, Any]:
         """Return a part of the payload; an empty one if the report has none."""
-        return as_dict(self.message.get(name))
+        return as_object(self.message.get(name))
 
 
 NO_REPORT = Report(math.nan, 0, 0, {}, {})
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    """Return a JSON object; an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return a JSON array; an empty one for anything else."""
-    return value if isinstance(value, list) else []
 
 
 def windows(report: Report) -> dict[str, Any]:
@@ -68,7 +59,7 @@ def windows(report: Report) -> dict[str, Any]:
 
 
 def _figures(method: Mapping[str, Any]) -> tuple[float, ...]:
-    own = as_dict(method.get("predicted"))
+    own = as_object(method.get("predicted"))
     return tuple(
         number(own.get(name) if column < 4 else method.get(name))
         for column, name in enumerate(FIGURES)
@@ -111,7 +102,7 @@ def recent(reports: Sequence[Report]) -> Floats:
     """
     figures = windowed(reports, "headline")
     for row, report in zip(figures, reports, strict=True):
-        overall = as_dict(windows(report).get("overall"))
+        overall = as_object(windows(report).get("overall"))
         if overall:
             row[:] = [number(overall.get(name)) for name in FIGURES]
     return figures

@@ -245,11 +245,6 @@ class EventMessage(Versioned):
     n: int | None = optional("Note: examples learned before the noted event.", ge=0)
 
 
-def _of_input(name: str) -> Any:
-    """Return a field that means the same in `InputEntry`."""
-    return optional(InputEntry.model_fields[name].description or "")
-
-
 STREAMS: dict[str, tuple[type, ...]] = {
     "in": (InputEntry,),
     "out": (

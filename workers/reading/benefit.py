@@ -136,7 +136,7 @@ def rounded(count: float) -> int:
     return int(math.ceil(count / unit) * unit)
 
 
-def as_object(value: Any) -> Mapping[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
     """Return a value that is an object of JSON; an empty one for any other."""
     return value if isinstance(value, dict) else {}
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.saved_model import SavedModel, stored_config
+from online_svm.storage.recording import SavedModel, stored_config
 from workers.broker.commands import Script
 from workers.broker.commit_script import WRONG_TYPE
 from workers.broker.feed_reader import FeedReader

@@ -147,13 +147,13 @@ def erase(
             return _erase(store, feed_state(store), _sent(person), recording, progress)
 
 
-def erase_file(file: Path, person: str, progress: Progress | None = None) -> Erasure:
+def erase_file(file: Path, person: str) -> Erasure:
     """Erase all entries with a producer's id from a recording alone. Raises as `erase`."""
     with alone(file) as recording:
         state, record = feed_state(recording), erased_of(recording)
         memory = _memory_of(recording, state, record, _sent(person))
         to_erase = _listed(recording, state, _sent(person), None, record, memory)
-        base, replay, body = _learned_again(recording, state, record, memory, progress)
+        base, replay, body = _learned_again(recording, state, record, memory, None)
         record.base = base
         rows = _erase_rows(recording, record, LoadedSnapshot(base.position, body))
         return Erasure(len(to_erase), rows, replay.predictor.n, _unlinked(record, to_erase))
