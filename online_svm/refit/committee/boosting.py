@@ -3,12 +3,13 @@
 Newton boosting of the logistic loss or, for more than two classes, of the softmax loss. A leaf then
 has a step for each class, and the structure of a tree is fitted to the sum of the class gradients
 with random signs. A node tries a few random features, each cut at the value of a random row, and
-keeps the best cut, without histograms or sorting (Geurts, Ernst and Wehenkel 2006). Such cuts
-rarely separate the rare values of a column that is mostly one value; every second cut can be
-uniform over the used bins instead.
+keeps the best cut (Geurts, Ernst and Wehenkel 2006). Such cuts rarely separate the rare values of a
+column that is mostly one value; every second cut can be uniform over the used bins instead.
 
 Gradients and curvatures are integers in units of 2^-s, packed into one int64: one addition adds
-both, and sums are exact in any order. Random numbers are hashes of (key, tree, node, trial).
+both, and sums are exact in any order. So the cuts of a node with many rows are judged by the sums
+of its bins: of two children, those of the smaller one are summed, and subtracted from the parent's
+for the larger one. Random numbers are hashes of (key, tree, node, trial).
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from online_svm.compiled.kernel import kernel
 from online_svm.compiled.ordered_sums import in_turn
 from online_svm.refit.committee.forest import (
     BINS,
+    DEPTH,
     LEAVES,
     MAX_LEAF,
     NODES,
@@ -53,6 +55,7 @@ class Sample(NamedTuple):
     """The training data of a forest."""
 
     bins: Bytes  # shape (n_features, n)
+    bins_of_rows: Bytes  # shape (n, n_features); the same
     # Shape (n_features,); every second cut is uniform over the bins below it; 0 for no such cuts.
     uniform_below: Bytes
     codes: Ints  # shape (n,)
@@ -62,7 +65,7 @@ class Sample(NamedTuple):
     def of(cls, bins: Bytes, codes: Ints, weights: Floats, *, uniform: bool = False) -> Self:
         """Return a sample; if `uniform`, every second cut is uniform over the used bins."""
         below = bins.max(axis=1) if uniform else np.zeros(len(bins), dtype=np.uint8)
-        return cls(bins, below, codes, weights)
+        return cls(bins, np.ascontiguousarray(bins.T), below, codes, weights)
 
 
 class Boosting(NamedTuple):
@@ -74,6 +77,9 @@ class Boosting(NamedTuple):
     cuts: int = 8  # random cuts that a node tries; a multiple of 4
 
 
+MAX_FEATURES_A_CUT = 2
+"""Features, as a multiple of the cuts of a node, beyond which summing bins is slower."""
+
 MEMBER = Boosting()
 """The constants of the committee's member, which sees the window."""
 
@@ -81,12 +87,14 @@ MEMBER = Boosting()
 class _ScratchOfTwo(NamedTuple):
     rows: Words  # shape (2, n)
     pairs: Ints  # shape (n,)
+    sums: Ints  # `_room_of_sums`
     values: Floats  # shape (n,)
 
 
 class _ScratchOfMore(NamedTuple):
     rows: Words  # shape (2, n)
     pairs: Ints  # shape (n,)
+    sums: Ints  # `_room_of_sums`
     of_classes: Floats  # shape (2, K, n)
     class_pairs: Ints  # shape (K, n)
     of_rows: Floats  # shape (4, n)
@@ -96,8 +104,13 @@ class _ScratchOfMore(NamedTuple):
 def grow_two(sample: Sample, boosting: Boosting, seed: int, number: int, forest: Forest) -> None:
     """Write the trees for the log-odds of class 1 of two to `forest`."""
     n = len(sample.codes)
-    rows, pairs = np.empty((2, n), dtype=np.int32), np.empty(n, dtype=np.int64)
-    _grow_two(sample, boosting, seed, number, _ScratchOfTwo(rows, pairs, np.empty(n)), forest)
+    scratch = _ScratchOfTwo(
+        rows=np.empty((2, n), dtype=np.int32),
+        pairs=np.empty(n, dtype=np.int64),
+        sums=_room_of_sums(sample, boosting),
+        values=np.empty(n),
+    )
+    _grow_two(sample, boosting, seed, number, scratch, forest)
 
 
 def grow_more(sample: Sample, boosting: Boosting, seed: int, number: int, forest: Forest) -> None:
@@ -106,12 +119,23 @@ def grow_more(sample: Sample, boosting: Boosting, seed: int, number: int, forest
     scratch = _ScratchOfMore(
         rows=np.empty((2, n), dtype=np.int32),
         pairs=np.empty(n, dtype=np.int64),
+        sums=_room_of_sums(sample, boosting),
         of_classes=np.empty((2, classes, n)),
         class_pairs=np.empty((classes, n), dtype=np.int64),
         of_rows=np.empty((4, n)),
         base=np.empty(classes),
     )
     _grow_more(sample, boosting, seed, number, scratch, forest)
+
+
+def _room_of_sums(sample: Sample, boosting: Boosting) -> Ints:
+    """Return room for the sums of bins of a node at each level, shape (DEPTH, n_features, BINS).
+
+    The room is empty if to judge each cut row by row is faster.
+    """
+    d = len(sample.bins)
+    levels = DEPTH if d <= MAX_FEATURES_A_CUT * boosting.cuts else 0
+    return np.empty((levels, d, BINS), dtype=np.int64)
 
 
 @kernel

@@ -30,8 +30,8 @@ def _bare(trees: int, decisions: int) -> forest.Forest:
     )
 
 
-def _grown(rng: np.random.Generator, classes: int, *, varied: bool = False) -> Any:
-    X = _rows(rng)
+def _grown(rng: np.random.Generator, classes: int, *, varied: bool = False, most: int = 90) -> Any:
+    X = _rows(rng, most)
     codes = rng.integers(0, classes, len(X))
     weights = rng.exponential(size=len(X)) if rng.integers(2) else np.ones(len(X))
     bins = forest.bins_of(X, forest.edges_of(X))
@@ -115,6 +115,8 @@ CASES = {
     "grow_two": lambda rng: _grown(rng, 2),
     "grow_more, other constants": lambda rng: _grown(rng, whole(rng, 3, 6), varied=True),
     "grow_two, other constants": lambda rng: _grown(rng, 2, varied=True),
+    "grow_more, many rows": lambda rng: _grown(rng, whole(rng, 3, 6), varied=True, most=900),
+    "grow_two, many rows": lambda rng: _grown(rng, 2, varied=True, most=2_000),
     "ranks": _ranks,
     "scores of forests": _scored,
     "stack": _stack,

@@ -207,7 +207,9 @@ def test_the_trees_are_those_of_the_method_written_out(n, d, penalties):
     np.testing.assert_array_equal(machine.model().scores(asked), [plain.score(x) for x in asked])
 
 
-@pytest.mark.parametrize(("n", "d", "classes"), [(150, 5, 2), (40, 1, 2), (110, 4, 4)])
+@pytest.mark.parametrize(
+    ("n", "d", "classes"), [(150, 5, 2), (40, 1, 2), (110, 4, 4), (900, 6, 2), (500, 7, 3)]
+)
 @pytest.mark.parametrize("by", [Boosting(0.08, 5.0, 1.0, 32), Boosting(0.3, 0.25, 0.1, 4)])
 def test_other_constants_weights_and_uniform_cuts_written_out(n, d, classes, by):
     X, codes = sample(n, d, classes)
