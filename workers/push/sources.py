@@ -22,8 +22,7 @@ from workers.push.formats import READERS, Lines
 from workers.push.reading import BadHeader, BadSource, Format, Reading
 from workers.push.rows import Layout, Row, label_text, refuse_columns
 from workers.push.tables import table_rows
-from workers.push.text_encoding import opened
-from workers.push.unpacked import Unpacked
+from workers.push.text_encoding import Unpacked, opened
 from workers.text import printable
 
 __all__ = ["BadSource", "Layout", "Reading", "Row", "label_text", "rows"]
