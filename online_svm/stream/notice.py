@@ -58,6 +58,11 @@ class Notice(StrictRecord):
         return ":".join([self.scope, *([] if self.name is None else [self.name]), self.direction])
 
     @property
+    def opened(self) -> int:
+        """Examples learned when it opened; with the code it identifies the notice."""
+        return self.n
+
+    @property
     def words(self) -> str:
         """The notice in one sentence."""
         shares = self.announced, self.happened, self.lower, self.upper
@@ -102,6 +107,11 @@ class FeatureNotice(StrictRecord):
     def code(self) -> str:
         """`feature`, name, and direction, separated by colons."""
         return f"feature:{self.feature}:{self.direction}"
+
+    @property
+    def opened(self) -> int:
+        """`since`, which stays while the notice is open; with the code it identifies the notice."""
+        return self.since
 
     @property
     def words(self) -> str:

@@ -14,11 +14,14 @@ from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
 from workers.message.codes import EventCode, encode_event
 from workers.reading.answers import message
+from workers.reading.benefit import as_object
 from workers.reading.incidents import raised_alarms
+from workers.reading.notices import AnyNotice, open_notices
 from workers.reading.registry import require
 
 _SECONDS_OF_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MAX_SILENCE_SECONDS = 30 * 86_400  # longest silence, so that a forgotten one ends
+_MAX_NAMED = 8  # open notices in an error message
 MAX_NOTE_LENGTH = 200  # characters of a note, which plots show
 
 
@@ -66,22 +69,41 @@ def silence(store: Store, seconds: int, reason: str) -> int:
     """Silence the alarms of a feed; return the end of the silence, in milliseconds since 1970.
 
     Alarms are still raised, appear in `alarms` and in the metrics, and void the guarantee, but are
-    not posted to the webhook. Zero seconds end a silence.
+    not posted to the webhook. Zero seconds end this silence, and those of notices.
 
     Raises NoSuchFeed; BadConfiguration without a reason, or for more than `MAX_SILENCE_SECONDS`.
     """
     require(store)
-    if not reason.strip():
-        raise BadConfiguration(
-            f"say why: online-svm note {store.keys.feed} 'planned work' --silence TIME"
-        )
+    line = _reason(store, reason, "TIME")
     if not 0 <= seconds <= MAX_SILENCE_SECONDS:
         raise BadConfiguration(f"--silence: 0s to {MAX_SILENCE_SECONDS // 86_400}d")
     end = datetime.now(UTC) + timedelta(seconds=seconds)
-    until = int(end.timestamp() * 1000)
-    detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {reason}" if seconds else f"no longer: {reason}"
+    until = int(end.timestamp() * 1000) if seconds else 0
+    detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {line}" if seconds else f"no longer: {line}"
     _add(store, "silenced", _author(), detail, {"until": until})
     return until
+
+
+def silence_notice(store: Store, code: str, reason: str) -> AnyNotice:
+    """Silence an open notice until it ends; return it.
+
+    It is shown with the reason, and is neither in the verdict nor posted; one that begins anew is.
+
+    Raises NoSuchFeed; BadConfiguration without a reason, or if no such notice is open.
+    """
+    require(store)
+    line = _reason(store, reason, "NOTICE")
+    entry = store.last_entry(store.keys.met)
+    report = None if entry is None else message(entry)
+    known = {notice.code: notice for notice in open_notices(as_object(report))}
+    if code not in known:
+        codes = ", ".join(list(known)[:_MAX_NAMED]) or "none"
+        raise BadConfiguration(
+            f"feed {store.keys.feed!r} has no open notice {code[:80]!r}; open: {codes}"
+        )
+    found = known[code]
+    _add(store, "silenced", _author(), line, {"notice": code, "n": found.opened})
+    return found
 
 
 def note(store: Store, text: str, n: int | None = None, author: str | None = None) -> int:
@@ -91,16 +113,31 @@ def note(store: Store, text: str, n: int | None = None, author: str | None = Non
     NoSuchFeed; BadConfiguration if the text is empty, or longer than `MAX_NOTE_LENGTH`.
     """
     require(store)
-    line = " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
+    line = _one_line(text)
     if not line:
         raise BadConfiguration("say what to note, such as 'deployed v2'")
+    at = int(store.state_field("n") or 0) if n is None else n
+    _add(store, "note", author or _author(), line, {"n": at})
+    return at
+
+
+def _reason(store: Store, text: str, silenced: str) -> str:
+    """Return the reason for a silence as a line; raise BadConfiguration if it is empty."""
+    if not (line := _one_line(text)):
+        raise BadConfiguration(
+            f"say why: online-svm note {store.keys.feed} 'planned work' --silence {silenced}"
+        )
+    return line
+
+
+def _one_line(text: str) -> str:
+    """Return a text without control characters; raise BadConfiguration if it is too long."""
+    line = " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
     if len(line) > MAX_NOTE_LENGTH:
         raise BadConfiguration(
             f"a note has {MAX_NOTE_LENGTH} characters at most; this one has {len(line)}"
         )
-    at = int(store.state_field("n") or 0) if n is None else n
-    _add(store, "note", author or _author(), line, {"n": at})
-    return at
+    return line
 
 
 def duration(text: str, option: str = "--silence") -> int:

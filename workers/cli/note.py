@@ -1,4 +1,4 @@
-"""`note`: write an event about a feed: a note, an acknowledged alarm, or a silence of alarms."""
+"""`note`: write an event about a feed: a note, an acknowledged alarm, or a silence."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,14 +31,19 @@ def note(
     ] = None,
     silence: Annotated[
         str | None,
-        opt("TIME", "Post no alarm to the webhook for 90s, 30m, 2h or 1d; 0s ends a silence."),
+        opt(
+            "TIME|NOTICE",
+            "Post nothing to the webhook for 90s, 30m, 2h or 1d; 0s ends all silences. Or the "
+            "code of an open notice: until it ends, it is neither posted nor in the verdict.",
+        ),
     ] = None,
     *,
     redis: RedisOptions,
 ) -> None:
     """Note what happened to a feed: the page and the report mark it in their plots.
 
-    With --ack or --silence note that an alarm was seen, or that none is to be posted for a while.
+    With --ack note that an alarm was seen; with --silence that none is to be posted for a while, or
+    that a notice is known.
     """
     if ack is not None and silence is not None:
         raise BadConfiguration("give --ack or --silence, not both")
@@ -60,8 +65,11 @@ def _acknowledged(store: "Store", alarm: str, reason: str) -> str:
     return f"the alarm at {acknowledge(store, alarm, reason)} is acknowledged"
 
 
-def _silenced(store: "Store", time: str, reason: str) -> str:
-    from workers.admin.notes import duration, silence
+def _silenced(store: "Store", given: str, reason: str) -> str:
+    from workers.admin.notes import duration, silence, silence_notice
     from workers.reading.events import moment
 
-    return f"no alarm is posted until {moment(silence(store, duration(time), reason))} UTC"
+    if ":" in given:
+        return f"silenced until it ends: {silence_notice(store, given, reason).words}"
+    until = silence(store, duration(given), reason)
+    return f"nothing is posted until {moment(until)} UTC" if until else "nothing is silenced"

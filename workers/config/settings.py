@@ -153,6 +153,9 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         None,
         description="http:// or https:// address to which incidents are posted.",
     )
+    alarm_notices: bool = Field(
+        False, description="Whether the beginnings and ends of notices are posted as well."
+    )
     alarm_secret_file: Path | None = Field(
         None, description="File with the key of the HMAC-SHA256 signature of posts, one line."
     )

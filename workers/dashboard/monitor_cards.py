@@ -16,7 +16,6 @@ from workers.reading.answers import number
 from workers.reading.benefit import as_list, as_object
 from workers.reading.events import moment
 from workers.reading.incidents import Incident, RaisedAlarm
-from workers.reading.notices import open_notices
 from workers.reading.verdict import incident_sentence
 
 NO_MONITORS = (
@@ -202,7 +201,8 @@ class AlarmsCard(TextCard):
 
 
 def _notices(excerpt: Excerpt) -> Iterator[Section]:
-    if found := open_notices(excerpt.last.message):
+    status = excerpt.status
+    if found := [*status.notices, *status.silenced_notices]:
         rows = [(whole(each.since), each.words) for each in found[:_MAX_ROWS]]
         yield Section((), ("<notice since", "<<what is off"), rows)
 

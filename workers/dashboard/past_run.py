@@ -15,7 +15,7 @@ from workers.dashboard.shown_feed import (
 from workers.errors import BadConfiguration
 from workers.feed.position import last_id_at, parse_id, previous_id
 from workers.reading.answers import message, stored_values
-from workers.reading.events import known_events
+from workers.reading.events import known_events, notice_silences
 from workers.reading.incidents import (
     Incident,
     RaisedAlarm,
@@ -104,6 +104,7 @@ def read_past(store: FeedReader, since: float | None = None, until: float | None
     return Excerpt(
         keys.feed, "n", reports, answers, [], alarms, events, committed=times,
         incidents=found_incidents, settings=stored_values(store), digest=_digest(*digest),
+        silences=notice_silences(events),
     )  # fmt: skip
 
 

@@ -209,6 +209,7 @@ class Excerpt:
     pending: PendingLabels | None = None  # None for a past run, or without delayed labels
     incidents: list[Incident] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)  # stored settings, by group
+    silences: Sequence[Event] = ()  # of notices
     positive: str | None = None  # the class of interest; None for the rare ones
     digest: str = ""  # of all answers, with their number; empty if the source has none
 
@@ -221,12 +222,12 @@ class Excerpt:
         # A range begins with its first report; earlier alarms and notes are left out.
         first = drawn[0].n if len(drawn) < len(reports) else 0
         alarms = [raised for raised in list(shown.alarms) if raised.alarm.n >= first]
-        # Not >=: events other than notes have n = NaN, and are kept.
-        events = [event for event in list(shown.events) if not event.n < first]
+        events = [e for e in list(shown.events) if not (e.is_note and e.n < first)]
         return cls(
             shown.feed, choice.axis, drawn, answers, flow, alarms, events,
             committed=shown.committed, pending=shown.status.lag.labels,
             incidents=shown.incidents, settings=shown.status.settings,
+            silences=shown.status.silences,
         )  # fmt: skip
 
     @property
@@ -254,6 +255,7 @@ class Excerpt:
             settings=self.settings,
             lag=NO_LAG._replace(labels=self.pending),
             selective_labels=selective_labels(report or {}, lambda: newest),
+            silences=tuple(self.silences),
         )
 
     def facts(self) -> list[Fact]:

@@ -62,7 +62,7 @@ EVENT_CODES: dict[EventCode, str] = {
     "input_ended": "The input reached the last possible ID.",
     "retention": "A start changed what is kept.",
     "acknowledged": "A person has seen `alarm`.",
-    "silenced": "No alarm is posted before `until`.",
+    "silenced": "Nothing is posted before `until`; or a person knows of the open `notice`.",
     "note": "A person noted `detail`.",
 }
 
@@ -77,8 +77,8 @@ def encode_event(
     """Return the payload of an event, as `EventMessage` describes it; a long detail is cut.
 
     `about` has a field of a person's note: `alarm`, the ID of the acknowledged entry; `until`, the
-    end of a silence as Unix time in milliseconds; or `n`, the examples learned before the noted
-    event.
+    end of a silence as Unix time in milliseconds; `notice`, the code of a silenced notice, with
+    `n`, its opening; or `n`, the examples learned before the noted event.
 
     Examples
     --------

@@ -242,7 +242,10 @@ class EventMessage(Versioned):
     detail: str = doc("The event in words.")
     alarm: str | None = optional("Acknowledged: the ID in `alarms`.")
     until: int | None = optional("Silenced: until this Unix time in milliseconds.")
-    n: int | None = optional("Note: examples learned before the noted event.", ge=0)
+    notice: str | None = optional("Silenced: the code of one notice.")
+    n: int | None = optional(
+        "Examples learned before the noted event, or when the silenced notice opened.", ge=0
+    )
 
 
 STREAMS: dict[str, tuple[type, ...]] = {

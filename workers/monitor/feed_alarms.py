@@ -1,7 +1,7 @@
-"""Delivery of one feed's incidents to a receiver, and its counters.
+"""Delivery of one feed's incidents and notices to a receiver, and its counters.
 
 The first alarm of an incident, each alarm that worsens it, and its end are posted. Its other alarms
-are only acknowledged.
+are only acknowledged. If they are asked for, the beginning and the end of each notice are posted.
 """
 
 from collections import Counter, deque
@@ -15,7 +15,15 @@ from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
 from workers.log import Logger
 from workers.monitor.delivery_queue import AlarmQueue, End, IncidentEnds
-from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, ReceiverGone, delivery
+from workers.monitor.notice_changes import NoticeChanges
+from workers.monitor.webhook_post import (
+    Delivery,
+    PostFailed,
+    Receiver,
+    ReceiverGone,
+    delivery,
+    notice_delivery,
+)
 from workers.reading.answers import message, stored_values
 from workers.reading.events import Silences
 from workers.reading.incidents import (
@@ -26,7 +34,9 @@ from workers.reading.incidents import (
     raised_alarms,
     timeline,
 )
-from workers.reading.verdict import of_end, of_incident
+from workers.reading.notices import AnyNotice
+from workers.reading.status import FeedStatus
+from workers.reading.verdict import of_end, of_incident, of_notice, trust
 
 log = Logger("online_svm.webhook")
 
@@ -46,6 +56,7 @@ class FeedAlarms:
         connection: Connection,
         wake: Callable[["FeedAlarms"], None],
         delays: Callable[[], Iterator[float]],
+        has_notices: bool = False,
     ) -> None:
         keys = FeedKeys(feed)
         self.feed, self._receiver, self._wake = feed, receiver, wake
@@ -53,6 +64,7 @@ class FeedAlarms:
         shared = (connection, connection)
         self._reader = FeedReader(connection.url, feed, connections=shared)
         self._ends = IncidentEnds(self._reader)
+        self._notices = NoticeChanges(self._reader) if has_notices else None
         self._delays, self._waits = delays, delays()
         self._entry: Entry | None = None
         self._left: deque[Delivery] = deque()  # posts of `_entry` that are still to be made
@@ -70,6 +82,8 @@ class FeedAlarms:
         """Start to deliver; a new consumer group begins after the cursor."""
         if not self._is_active:
             self._queue.after = self._ends.after = cursor
+            if self._notices is not None:
+                self._notices.after = cursor
             self._restarts = True
         self._is_active = True
         self._wake(self)
@@ -79,8 +93,8 @@ class FeedAlarms:
         self._wake(self)
 
     def reported(self) -> None:
-        """Schedule a turn if an incident is open: a committed report may end it."""
-        if self._ends.is_open:
+        """Schedule a turn if a committed report may end an incident, or change the notices."""
+        if self._ends.is_open or self._notices is not None:
             self._wake(self)
 
     def on_stopped(self) -> None:
@@ -96,6 +110,8 @@ class FeedAlarms:
             self._restarts, self._entry = False, None
             self._queue.reset()
             self._ends.reset()
+            if self._notices is not None:
+                self._notices.reset()
         if not self._is_active:
             return None
         if self._entry is None:
@@ -106,7 +122,7 @@ class FeedAlarms:
         if end is not None:
             return self._deliver_end(end)
         if self._entry is None:
-            return None
+            return self._deliver_notice()
         if self._left:
             wait = self._deliver(self._left[0])
             if wait is not None:
@@ -146,11 +162,27 @@ class FeedAlarms:
         self._ends.deliver_up_to(end.event.entry)
         return 0.0
 
-    def _deliver(self, sent: Delivery) -> float | None:
+    def _deliver_notice(self) -> float | None:
+        """Post the next change of a notice; return the seconds until the next turn."""
+        if self._notices is None or (change := self._notices.next()) is None:
+            return None
+        verdict = of_notice(change.notice)
+        if change.step == "ended":
+            verdict = trust(
+                FeedStatus(
+                    feed=self.feed, report=change.report, settings=stored_values(self._reader)
+                )
+            )
+        wait = self._deliver(notice_delivery(self.feed, change, verdict), change.notice)
+        if wait is None:
+            self._notices.done()
+        return wait or 0.0
+
+    def _deliver(self, sent: Delivery, notice: AnyNotice | None = None) -> float | None:
         """Post an alarm; return the seconds until the next attempt, None if none is needed."""
-        if self._silences.hold():
+        if self._silences.hold(notice):
             self.silenced += 1
-            log.info("an alarm is not posted: the feed is silenced", alarm=sent.key)
+            log.info("an alarm is not posted: it is silenced", alarm=sent.key)
             return None
         try:
             self._receiver.post(sent)

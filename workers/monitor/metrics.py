@@ -253,13 +253,14 @@ def _details(records: Records, found: Mapping[str, FeedStatus]) -> Iterator[Metr
             for name in LEVELS:
                 judged.add_metric([feed, name], float(name == level))
     yield from _non_empty(judged)
+    yield from _notices(found)
     yield from of_report({feed: status.report for feed, status in found.items() if status.report})
 
 
 def _webhook(posts: Mapping[str, FeedAlarms]) -> Iterator[Metric]:
-    delivered = counted("webhook_delivered", "Alarms that the receiver took.")
+    delivered = counted("webhook_delivered", "Alarms and notices that the receiver took.")
     yield _filled(delivered, posts, lambda delivery: delivery.delivered)
-    silenced = counted("webhook_silenced", "Alarms not posted: the feed was silenced.")
+    silenced = counted("webhook_silenced", "Alarms and notices not posted: they were silenced.")
     yield _filled(silenced, posts, lambda delivery: delivery.silenced)
     lost = counted("webhook_lost", "Entries of alarms trimmed before they were delivered.")
     yield _filled(lost, posts, lambda delivery: delivery.lost)
@@ -334,7 +335,6 @@ def _rarest(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _monitors(reports: Messages) -> Iterable[Metric]:
     opened = gauge("open_alarms", "Alarms that are open, by kind.", "kind")
-    notices = gauge("open_notices", "Notices that are open, by scope.", "scope")
     wealth = gauge("monitor_log_wealth", "Logarithm of the wealth of a test.", "kind", "scope")
     limit = gauge("monitor_log_threshold", "What it has to reach for an alarm.", "kind", "scope")
     for feed, report in reports.items():
@@ -343,15 +343,20 @@ def _monitors(reports: Messages) -> Iterable[Metric]:
             kinds = Counter(alarm["kind"] for alarm in monitors["open"])
             for kind in get_args(AlarmKind):
                 opened.add_metric([feed, kind], float(kinds[kind]))
-        if "notices" in monitors:
-            scopes = Counter(notice["scope"] for notice in monitors["notices"])
-            scopes["feature"] = len(monitors.get("features") or ())
-            for scope in (*NOTICE_SCOPES, "feature"):
-                notices.add_metric([feed, scope], float(scopes[scope]))
         for labels, test in sorted(_nearest(monitors.get("tests") or ()).items()):
             wealth.add_metric([feed, *labels], float(test["log_wealth"]))
             limit.add_metric([feed, *labels], float(test["threshold"]))
-    yield from _non_empty(opened, notices, wealth, limit)
+    yield from _non_empty(opened, wealth, limit)
+
+
+def _notices(found: Mapping[str, FeedStatus]) -> Iterable[Metric]:
+    family = gauge("open_notices", "Notices that are open and not silenced, by scope.", "scope")
+    for feed, status in found.items():
+        if "notices" in ((status.report or {}).get("monitors") or {}):
+            scopes = Counter(notice.code.partition(":")[0] for notice in status.notices)
+            for scope in (*NOTICE_SCOPES, "feature"):
+                family.add_metric([feed, scope], float(scopes[scope]))
+    yield from _non_empty(family)
 
 
 def _costs(reports: Messages) -> Iterable[Metric]:

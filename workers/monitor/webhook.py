@@ -59,9 +59,9 @@ class Webhook:
         self._woken: set[FeedAlarms] = set()  # feeds woken during their turn or a retry delay
         self._pauses = self._redis_delays()
 
-    def add(self, feed: str) -> FeedAlarms:
-        """Return the delivery of a feed's alarms."""
-        added = FeedAlarms(feed, self._receiver, self._redis, self._wake, self._delays)
+    def add(self, feed: str, has_notices: bool = False) -> FeedAlarms:
+        """Return the delivery of a feed's alarms, and of its notices if they are asked for."""
+        added = FeedAlarms(feed, self._receiver, self._redis, self._wake, self._delays, has_notices)
         with self._changed:
             self._feeds.add(added)
             self._schedule_poll(added)
@@ -176,7 +176,7 @@ class Webhooks:
         if receiver.target not in self._webhooks:
             webhook = self._webhooks[receiver.target] = Webhook(self._url, receiver)
             threading.Thread(target=webhook.run, name="webhook", daemon=True).start()
-        return self._webhooks[receiver.target].add(feed)
+        return self._webhooks[receiver.target].add(feed, settings.alarm_notices)
 
     def remove(self, feed: FeedAlarms) -> None:
         """Stop the delivery of a feed's alarms."""

@@ -1,4 +1,4 @@
-"""Signed HTTP requests that post the steps of incidents."""
+"""Signed HTTP requests that post the steps of incidents and notices."""
 
 import hashlib
 import hmac
@@ -14,6 +14,7 @@ from online_svm.version import __version__
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
+from workers.monitor.notice_changes import NoticeChange
 from workers.reading.incidents import IncidentEvent
 from workers.reading.verdict import Verdict
 
@@ -24,9 +25,10 @@ SIGNATURE_HEADER = "X-Online-SVM-Signature"
 
 
 class Delivery(NamedTuple):
-    """A post about a step of an incident."""
+    """A post about a step of an incident, or of a notice."""
 
     key: str  # the same in every attempt, so that a receiver recognises a repeat
+    event: str  # such as "incident.began"
     body: bytes
 
 
@@ -63,20 +65,40 @@ def delivery(
     }
     if alarm is not None:
         message["alarm"] = alarm
-    return Delivery(key, json.dumps(message, separators=(",", ":")).encode())
+    return Delivery(key, f"incident.{event.step}", _body(message))
 
 
-def _event_headers(key: str) -> dict[str, str]:
-    """Return the headers of a CloudEvent in binary content mode, given the key of a delivery.
+def notice_delivery(feed: str, change: NoticeChange, verdict: Verdict) -> Delivery:
+    """Return the post of a notice that began or ended, with the verdict on it or after it."""
+    notice, entry = change.notice, change.entry.decode()
+    key = f"{feed}/{entry}/notice_{change.number}_{change.step}"
+    message = {
+        "v": 1,
+        "key": key,
+        "feed": feed,
+        "entry": entry,
+        "what": f"notice_{change.step}",
+        "verdict": asdict(verdict),
+        "notice": {"code": notice.code, "words": notice.words, **asdict(notice)},
+    }
+    return Delivery(key, f"notice.{change.step}", _body(message))
+
+
+def _body(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def _event_headers(sent: Delivery) -> dict[str, str]:
+    """Return the headers of a CloudEvent in binary content mode.
 
     The characters of a key need no escape in a header.
     """
-    feed, entry, step = key.split("/")
+    feed, entry, _ = sent.key.split("/")
     headers = {
         "ce-specversion": "1.0",
-        "ce-id": key,
+        "ce-id": sent.key,
         "ce-source": f"/feeds/{feed}",
-        "ce-type": f"online-svm.incident.{step}",
+        "ce-type": f"online-svm.{sent.event}",
     }
     time = _time(parse_id(entry.encode())[0])
     return headers if time is None else headers | {"ce-time": time}
@@ -130,7 +152,7 @@ class Receiver:
             "Content-Type": "application/json",
             "User-Agent": f"online-svm/{__version__}",
             "Idempotency-Key": sent.key,
-            **_event_headers(sent.key),
+            **_event_headers(sent),
         }
         if self._secret is not None:
             headers[SIGNATURE_HEADER] = (

@@ -6,7 +6,7 @@ value is checked; a figure that is missing or no number makes no fact.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, as_list, as_object
 from workers.reading.incidents import Incident, alarm_line
 from workers.reading.label_facts import budget_text, late_label_texts, pending_text, promise_text
+from workers.reading.notices import AnyNotice, SilencedNotice
 from workers.reading.status import FeedStatus
 from workers.text import counted, four_digits, share
 
@@ -59,7 +60,8 @@ def facts(status: FeedStatus) -> list[Fact]:
     in all: nothing scored yet
     """
     report = status.report or {}
-    found = [*_incident(status.incident), *_texts("notice", _notices(status))]
+    found = [*_incident(status.incident), *_texts("notice", _listed(status.notices, "open notice"))]
+    found += _texts("silenced", _listed(status.silenced_notices, "silenced notice"))
     found += _texts("selective", [status.selective_labels])
     if status.report is not None:
         found += [*_windowed(report), *_cumulative(report), *_limits(report, status.settings)]
@@ -94,10 +96,10 @@ def _incident(incident: Incident | None) -> Iterator[Fact]:
         yield Fact("alarm", f"and {counted(more, 'other test')}")
 
 
-def _notices(status: FeedStatus) -> Iterator[str]:
-    yield from (notice.words for notice in status.notices[:_MAX_NAMED])
-    if (more := len(status.notices) - _MAX_NAMED) > 0:
-        yield f"and {counted(more, 'open notice')} more"
+def _listed(notices: Sequence[AnyNotice | SilencedNotice], noun: str) -> Iterator[str]:
+    yield from (notice.words for notice in notices[:_MAX_NAMED])
+    if (more := len(notices) - _MAX_NAMED) > 0:
+        yield f"and {counted(more, noun)} more"
 
 
 def _windowed(report: Mapping[str, Any]) -> Iterator[Fact]:

@@ -1,13 +1,39 @@
 """The open notices of the newest report."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from online_svm.stream.notice import FeatureNotice, Notice
 from workers.reading.benefit import as_object
 
 AnyNotice = Notice | FeatureNotice
+NoticeKey = tuple[str, int]  # its code, and the examples learned when it opened
 MAX_NOTICES = 100  # of each sort, that are read of a report
+
+
+@dataclass(frozen=True, slots=True)
+class SilencedNotice:
+    """An open notice that a person silenced, with that person's note."""
+
+    notice: AnyNotice
+    by: str
+    note: str
+
+    @property
+    def since(self) -> int:
+        """Examples learned when the change began."""
+        return self.notice.since
+
+    @property
+    def words(self) -> str:
+        """The notice and the note in one sentence."""
+        return f"{self.notice.words}; silenced by {self.by}: {self.note}"
+
+
+def key_of(notice: AnyNotice) -> NoticeKey:
+    """Return what identifies a notice: one that ends and begins anew has another key."""
+    return notice.code, notice.opened
 
 
 def open_notices(report: Mapping[str, Any] | None) -> tuple[AnyNotice, ...]:

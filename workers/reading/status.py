@@ -19,6 +19,7 @@ from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.position import parse_id
 from workers.feed.state import FeedState, Publication
 from workers.feed.state_fields import count
+from workers.message.codes import EVENTS_KEPT
 from workers.reading.answers import (
     is_prediction,
     message,
@@ -26,11 +27,11 @@ from workers.reading.answers import (
     newest_label,
     stored_values,
 )
-from workers.reading.events import Event, known_events
+from workers.reading.events import Event, known_events, notice_silences
 from workers.reading.incidents import Incident, incident_of, open_alarms, open_incident
 from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
-from workers.reading.notices import AnyNotice, open_notices
+from workers.reading.notices import AnyNotice, SilencedNotice, key_of, open_notices
 from workers.reading.registry import holder, require
 from workers.reading.usage import (
     NO_MEMORY,
@@ -77,6 +78,8 @@ class FeedStatus:
     label_at: float | None = None  # see `answers.newest_label`; None if no answer waits for a label
     report: Mapping[str, Any] | None = None  # the newest message of `met`
     incident: Incident | None = None  # the open incident
+    silences: tuple[Event, ...] = ()  # of notices; read while a notice is open
+    silences_read: bytes = b"-"  # ID of the newest event that was read for them
     settings: Mapping[str, Any] = field(default_factory=dict)  # stored settings, by group
 
     # Only `read_status` reads these.
@@ -124,8 +127,18 @@ class FeedStatus:
 
     @property
     def notices(self) -> tuple[AnyNotice, ...]:
-        """Open notices of the newest report, of features first."""
-        return open_notices(self.report)
+        """Open notices of the newest report that nobody silenced, of features first."""
+        known = {event.silenced for event in self.silences}
+        return tuple(one for one in open_notices(self.report) if key_of(one) not in known)
+
+    @property
+    def silenced_notices(self) -> tuple[SilencedNotice, ...]:
+        """Open notices of the newest report that a person silenced."""
+        notes = {event.silenced: event for event in self.silences}
+        found = ((one, notes.get(key_of(one))) for one in open_notices(self.report))
+        return tuple(
+            SilencedNotice(one, note.writer, note.detail) for one, note in found if note is not None
+        )
 
     @property
     def unlabelled(self) -> int:
@@ -221,6 +234,7 @@ def with_outputs(
         report=payload if isinstance(payload, dict) else None,
         incident=open_incident(reader, report),
     )
+    status = with_silences(reader, status)
     known = {} if before is None or before.epoch != status.epoch else before.settings
     status = replace(status, settings=known or stored_values(reader))
     is_same = before is not None and (before.holder, before.epoch) == (status.holder, status.epoch)
@@ -228,6 +242,18 @@ def with_outputs(
         return replace(status, events=before.events)
     events = known_events(_newest_payloads(reader, reader.keys.events, _MAX_EVENTS))
     return replace(status, events=tuple(events))
+
+
+def with_silences(reader: FeedReader, status: FeedStatus) -> FeedStatus:
+    """Return a status with the silences of its open notices; only newer events are read."""
+    if not open_notices(status.report):
+        return status
+    found = _newest_payloads(reader, reader.keys.events, EVENTS_KEPT, status.silences_read)
+    return replace(
+        status,
+        silences=notice_silences(known_events(found), status.silences),
+        silences_read=found[-1][0] if found else status.silences_read,
+    )
 
 
 def read_many(readers: Sequence[FeedReader], in_detail: bool) -> dict[str, FeedStatus]:
@@ -245,13 +271,14 @@ def read_many(readers: Sequence[FeedReader], in_detail: bool) -> dict[str, FeedS
                 status = replace(_with_counters(reader, found[feed]), now=time.time())
                 last = _newest_entry(reader, reader.keys.met)
                 answer = _newest_entry(reader, reader.keys.out)
-                found[feed] = replace(
+                status = replace(
                     status,
                     report=None if last is None else message(last),
                     answer={} if answer is None else message(answer),
                     settings=stored_values(reader),
                     incident=_reported_incident(reader, last),
                 )
+                found[feed] = with_silences(reader, status)
     return found
 
 

@@ -29,6 +29,7 @@ from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, accuracies, saving
 from workers.reading.facts import facts
 from workers.reading.incidents import Incident
+from workers.reading.notices import AnyNotice
 from workers.reading.status import FeedStatus
 from workers.text import counted
 
@@ -50,8 +51,8 @@ _TEXT_LENGTH = 300  # characters shown of a text that another program may have w
 _PRINTED = (
     "feed", "verdict", "facts", "incident", "seq", "n", "waiting", "waiting_is_at_least",
     "waiting_seconds", "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch",
-    "writer", "holder", "digest", "snapshots", "validity", "open_alarms", "notices", "published",
-    "consumers", "stored", "selective_labels", "kinds", "memory",
+    "writer", "holder", "digest", "snapshots", "validity", "open_alarms", "notices",
+    "silenced_notices", "published", "consumers", "stored", "selective_labels", "kinds", "memory",
 )  # fmt: skip
 
 
@@ -114,11 +115,7 @@ def trust(status: FeedStatus) -> Verdict:
     if guarantee == "none":
         return Verdict("care", "Take care: the answers have no guarantee", f"{_upper(reason)}.")
     if status.notices:
-        more = len(status.notices) - 1
-        advice = f"And {counted(more, 'other notice')}." if more else ""
-        first = status.notices[0]
-        kind = "Off" if isinstance(first, Notice) else "Take care"
-        return Verdict("care", f"{kind}: {_text(first.words)}", advice)
+        return of_notice(status.notices[0], len(status.notices) - 1)
     if agreed.since.labels < MIN_SCORED:
         scored = number(report.get("scored"))
         few = f"{counted(int(scored) if scored >= 0 else 0, 'answer')} scored"
@@ -190,6 +187,13 @@ def incident_sentence(incident: Incident) -> str:
     """Return the sentence about an open incident."""
     first = "Do not trust them" if incident.is_broken else "Take care"
     return f"{first} since example {incident.since:,}: {_text(incident.cause)}"
+
+
+def of_notice(notice: AnyNotice, others: int = 0) -> Verdict:
+    """Return the verdict while a notice is open, and so many others."""
+    kind = "Off" if isinstance(notice, Notice) else "Take care"
+    advice = f"And {counted(others, 'other notice')}." if others else ""
+    return Verdict("care", f"{kind}: {_text(notice.words)}", advice)
 
 
 def of_end(

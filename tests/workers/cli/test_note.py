@@ -40,7 +40,7 @@ SAID = {
         {"code": "acknowledged", "detail": "the alarm at 3-0"},
     ),
     "a silence": (
-        ("planned", "--silence", "2h"), "no alarm is posted until 2", {"code": "silenced"},
+        ("planned", "--silence", "2h"), "nothing is posted until 2", {"code": "silenced"},
     ),
 }  # fmt: skip
 
