@@ -14,7 +14,6 @@ import numpy as np
 from online_svm.compiled.elementary import log
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.special import erfc
-from online_svm.metrics.label_weights import repetitions
 from online_svm.metrics.scores import MIN_SCORED_PROBABILITY, brier_factor
 from online_svm.metrics.sequential.comparison import mean_bounds
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
@@ -159,7 +158,7 @@ class StreamValidity(StoredArrays):
         """
         self.scored += int(np.count_nonzero(columns >= 0))
         self.n_known = max(self.n_known, sum(label is not None for label in block.classes))
-        rows = repetitions(block)
+        rows = block.repetitions
         if rows is not None:
             block, columns = block.taken(rows), columns[rows]
         own, none, flat = block.svm_label, NO_INTERVAL, np.ascontiguousarray

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import (
     Descriptive,
     MethodReport,
@@ -21,7 +20,7 @@ from online_svm.stream.validity_report import (
     ValidityReport,
     WindowedReport,
 )
-from online_svm.types import Bools, Floats, Ints
+from online_svm.types import Bools, Floats
 
 MAX_WEIGHT_TIMES_BUDGET = 4.0
 """Each label is wanted with at least a quarter of the budget as its probability."""
@@ -30,14 +29,6 @@ MAX_WEIGHT_TIMES_BUDGET = 4.0
 def most_examples(budget: float | None) -> int:
     """Return the largest number of examples for which a label may stand; 1 without a budget."""
     return 1 if budget is None else int(MAX_WEIGHT_TIMES_BUDGET / budget)
-
-
-def repetitions(block: PredictionBlock) -> Ints | None:
-    """Return the rows of a block, each as often as its label stands for examples."""
-    if block.label_probability is None:
-        return None
-    counts = np.rint(1.0 / block.label_probability).astype(np.int64)
-    return np.repeat(np.arange(len(block)), counts)
 
 
 def design_effect(weights: Floats) -> float:

@@ -20,7 +20,7 @@ from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.batch import Answers, LearningOrder
 from online_svm.predictor.changed_kinds import ChangedKind, ChangedKinds
 from online_svm.predictor.guarantee import StreamMonitors
-from online_svm.predictor.label_budget import LabelBudgetCounts, is_marked, wanted_answers
+from online_svm.predictor.label_budget import LabelBudgetCounts, is_marked
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.storage.state import require
@@ -244,7 +244,7 @@ class AnswerScoring(Stored):
 
     def _score(self, settled: SettledRows, since: int) -> list[Found]:
         """Score answers in the order of their labels; return alarms and changes of notices."""
-        block, _, columns, slices, X, before = wanted_answers(settled)
+        block, _, columns, slices, X, before = settled.wanted()
         if not len(columns):
             return []
         rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))

@@ -23,7 +23,7 @@ from online_svm.predictor.batch import LearningOrder
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, StoredHeader, number, real
-from online_svm.stream.prediction import PredictionBlock, SettledRows
+from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import label_draws
 from online_svm.stream.validity_report import LabelBudgetReport
 from online_svm.types import Floats
@@ -111,12 +111,6 @@ def is_marked(example: PendingExample, config: PredictorConfig) -> bool:
     if block.label_probability is None or block.label_draw is None:
         return False
     return 1.0 / most_examples(config.label_budget) <= float(block.label_probability[row]) <= 1.0
-
-
-def wanted_answers(rows: SettledRows) -> SettledRows:
-    """Return the answers whose labels are wanted; the others are in no figure."""
-    wanted = rows.block.label_wanted
-    return rows if wanted is None or wanted.all() else rows.taken(wanted)
 
 
 class LabelBudgetCounts(StoredHeader):

@@ -119,6 +119,14 @@ class PredictionBlock:
             return None
         return np.asarray(self.label_draw < self.label_probability)
 
+    @property
+    def repetitions(self) -> Ints | None:
+        """The rows, each as often as its label stands for examples; None without a budget."""
+        if self.label_probability is None:
+            return None
+        counts = np.rint(1.0 / self.label_probability).astype(np.int64)
+        return np.repeat(np.arange(len(self)), counts)
+
     def part(self, begin: int, stop: int) -> "PredictionBlock":
         """Return rows begin ... stop - 1 as a block of views."""
         return self if begin == 0 and stop == len(self) else self.taken(slice(begin, stop))
@@ -351,6 +359,11 @@ class SettledRows(NamedTuple):
     slices: Ints  # shape (m, n_slices); codes of the slice values
     X: Floats  # shape (m, n_features)
     before: Ints  # shape (m,); examples learned before each row
+
+    def wanted(self) -> "SettledRows":
+        """Return the rows whose labels are wanted; the others are in no figure."""
+        wanted = self.block.label_wanted
+        return self if wanted is None or wanted.all() else self.taken(wanted)
 
     def taken(self, chosen: Bools) -> "SettledRows":
         """Return the chosen rows."""
