@@ -1,5 +1,6 @@
 """Cards about the answers: the last ones, reliability, classes and slices, features."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -229,11 +230,15 @@ def _moved(answers: Sequence[ShownAnswer]) -> dict[str, tuple[str, ...]]:
     order = np.argsort(-np.nan_to_num(np.abs(found.z), nan=0.0), kind="stable")
     return {
         names[j]: (
-            four_digits(found.before[j]), four_digits(found.after[j]), signed(found.shift[j], 2),
+            _mean(found.before[j]), _mean(found.after[j]), signed(found.shift[j], 2),
             signed(found.z[j], 1),
         )
         for j in order[:_MAX_SHOWN_FEATURES]
     }  # fmt: skip
+
+
+def _mean(value: float) -> str:
+    return "–" if math.isnan(value) else four_digits(value)
 
 
 def _rows(answers: Sequence[ShownAnswer]) -> tuple[list[str], Floats]:

@@ -209,7 +209,7 @@ def _notices(excerpt: Excerpt) -> Iterator[Section]:
 
 def _incidents(excerpt: Excerpt) -> Iterator[Section]:
     if excerpt.incidents:
-        columns = "<incident since", "<until", "alarms", "<kinds", "<<what it says"
+        columns = "<incident since", "<<what it says", "<until", "alarms", "<kinds"
         shown = reversed(excerpt.incidents[-_MAX_ROWS:])
         yield Section((), columns, list(map(_incident, shown)))
 
@@ -219,10 +219,10 @@ def _incident(incident: Incident) -> list[Cell]:
     kind = "bad" if incident.until is None else "soft"
     return [
         whole(incident.since),
+        incident_sentence(incident),
         Markup(until, f'<span class="{kind}">{until}</span>'),
         whole(len(incident.parts)),
         ", ".join(sorted(incident.kinds)),
-        incident_sentence(incident),
     ]
 
 
@@ -233,12 +233,16 @@ def _alarms(excerpt: Excerpt) -> Iterator[Section]:
         return
     more = len(alarms) - _MAX_ROWS
     rows = [
-        [moment(raised.time), _committed(raised, excerpt), whole(raised.alarm.n),
-         raised.alarm.kind[:20], raised.alarm.words, raised.alarm.action[:20]]
+        [whole(raised.alarm.n), raised.alarm.words, raised.alarm.kind[:20],
+         _done(raised.alarm.action), moment(raised.time), _committed(raised, excerpt)]
         for raised in reversed(alarms[-_MAX_ROWS:])
     ]  # fmt: skip
-    columns = "<alarm at", "<committed", "example", "<what", "<<found", "<done"
+    columns = "<alarm at", "<<what was found", "<kind", "<done", "<time", "<committed"
     yield Section([f"{more:,} older alarms are kept."] if more > 0 else (), columns, rows)
+
+
+def _done(action: str) -> str:
+    return "–" if action == "report" else action[:20]
 
 
 def _committed(raised: RaisedAlarm, excerpt: Excerpt) -> str:
