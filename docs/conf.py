@@ -24,7 +24,7 @@ NAVIGATION = {
     "Start here": ["tutorial", "concepts", "choosing-settings", "operate"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
     "Explained": ["monitoring", "guarantees", "where-it-does-not-help", "compared", "scale",
-                  "explanation/architecture", "explanation/extending"],
+                  "explanation/monitors", "explanation/architecture", "explanation/extending"],
     "Look up": ["settings", "commands", "features", "errors", "messages", "http", "measured",
                 "river-benchmark", "own-score-benchmark", "python", "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",

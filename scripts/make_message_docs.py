@@ -115,8 +115,8 @@ def render() -> str:
         "`online_svm.rejections.CASES` lists all cases by reason code, with the sentence of each, "
         "which\n`reason_of(about)` makes. Sentences may be improved; names and parameters stay.\n",
         "## Cases of guarantees\n",
-        "`alarm` has fields of the [open alarm](monitoring.md#monitors), and as `before` the case "
-        "without it.\n",
+        "`alarm` has fields of the [open alarm](explanation/monitors.md#alarms), and as `before` "
+        "the case without it.\n",
         _list(SENTENCES),
         "## Codes of events\n",
         _list(EVENT_CODES),

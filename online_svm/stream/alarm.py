@@ -46,7 +46,7 @@ standard deviations'
     """
 
     n: Annotated[Count, doc("Learned examples.")]
-    kind: Annotated[AlarmKind, doc("[Subject of the test](monitoring.md#monitors).")]
+    kind: Annotated[AlarmKind, doc("[Subject of the test](explanation/monitors.md#alarms).")]
     scope: Annotated[
         AlarmScope,
         doc("Part tested: `overall`, `class`, `category`, `bin`, `slice`, `scores` or `labels`."),

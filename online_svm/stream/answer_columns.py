@@ -149,6 +149,6 @@ COLUMNS = (
         "parameters.",
         source=("reason",)),
     Column("notices", "codes", list[str] | None,
-        "Codes of the open [notices](monitoring.md#notices), the oldest first."),
+        "Codes of the open [notices](explanation/monitors.md#notices), the oldest first."),
 )  # fmt: skip
 """All columns of the predictor; the service adds version, status, producer's id and `seq`."""

@@ -392,7 +392,8 @@ class MonitorsReport(StrictRecord):
         doc("[Open](monitoring.md#what-follows-an-alarm) alarms, one a test."),
     ]
     notices: Annotated[
-        tuple[Notice, ...], doc("Open [notices](monitoring.md#notices), the oldest first.")
+        tuple[Notice, ...],
+        doc("Open [notices](explanation/monitors.md#notices), the oldest first."),
     ]
     features: Annotated[
         tuple[FeatureNotice, ...], doc("Those of features: of gaps first, then the oldest.")

@@ -105,7 +105,7 @@ class CalibrationMonitor(StoredArrays):
     all parts, over an unlimited run; `notice_every` is the least mean number of rows to a false
     notice. If each label arrives before the next answer, both hold under any dependence between
     examples, and across refits. With delayed labels, "past" means all examples answered and
-    labelled before the label; see docs/monitoring.md.
+    labelled before the label; see docs/explanation/monitors.md.
 
     With a label budget the rows are the wanted labels. `most` is the largest number of examples for
     which a label may stand; a factor f of a label that stands for k counts as 1 + (f - 1) k /
