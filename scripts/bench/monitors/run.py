@@ -16,12 +16,14 @@ from river import drift
 from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.metrics.sequential.wealth import Finding
+from online_svm.stream.notice import FeatureNotice, Notice
 from scripts.bench import kept
 from scripts.bench.monitors.worlds import (
     BURNT,
     CHANGE,
     ROWS,
     WORLDS,
+    ExactWorld,
     WatchedStream,
     World,
     stream_of,
@@ -60,6 +62,29 @@ def default(stream: WatchedStream, begin: int, level: float) -> int | None:
     return next((row for row in rows if row >= begin), None)
 
 
+def noticed(stream: WatchedStream, begin: int, every: int) -> int | None:
+    """Alarm at the first notice that opens, also of a feature, or at the first alarm."""
+    config = MonitorConfig().model_copy(update={"notice_every": every})  # also below its bound
+    monitors = MonitorSet(config)
+    rows, opened = [], set[Any]()
+    for one in monitors.update(stream.rows):
+        if isinstance(one, Finding):
+            rows.append(one.row)
+        else:
+            rows += _opened(one.row, one.notices, opened)
+    assert stream.rows.X is not None
+    for row, notices in monitors.features.update(stream.rows.X, stream.rows.n):
+        rows += _opened(row, notices, opened)
+    return min((row for row in rows if row >= begin), default=None)
+
+
+def _opened(row: int, notices: Sequence[Notice | FeatureNotice], known: set[Any]) -> list[int]:
+    """Return the row if a notice is not known yet; know them."""
+    new = {(notice.code, notice.opened) for notice in notices} - known
+    known |= new
+    return [row] if new else []
+
+
 def of_river(make: Any, of_errors: bool = False) -> First:
     """Alarm by a detector of river, on y - p or, `of_errors`, on whether the label was wrong."""
 
@@ -77,13 +102,22 @@ def of_river(make: Any, of_errors: bool = False) -> First:
 
 
 OURS = "default monitors, level .01"
+NOTICES = "notices and alarms"
 
 DETECTORS: dict[str, tuple[First, Sequence[Any]]] = {
     OURS: (default, [MONITOR_LEVEL]),
+    NOTICES: (noticed, np.geomspace(1e6, 30, 50).astype(int).tolist()),
     "CUSUM (Page)": (cusum, np.geomspace(100.0, 2.0, 400).tolist()),
     "river ADWIN": (
         of_river(drift.ADWIN),
         [{"delta": 10.0**-k} for k in (8, 5, 3, 2, 1.5, 1.3, 1.15, 1, 0.7)],
+    ),
+    "river Page-Hinkley": (
+        of_river(drift.PageHinkley),
+        [
+            {"threshold": t, "delta": 0.005, "alpha": 1.0}
+            for t in np.geomspace(100.0, 2.0, 60).tolist()
+        ],
     ),
     "river DDM": (
         of_river(drift.binary.DDM, of_errors=True),
@@ -156,7 +190,9 @@ def measure(cell: DetectorCell) -> list[Values]:
     ]
 
 
-def _chosen(first: First, tried: Sequence[Any], world: World, streams: int) -> tuple[Any, float]:
+def _chosen(
+    first: First, tried: Sequence[Any], world: World | ExactWorld, streams: int
+) -> tuple[Any, float]:
     """Return the most sensitive parameter of run length 10,000, and the share of false alarms."""
     nulls = [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in range(streams)]
     best, low, high = None, 0, len(tried) - 1

@@ -7,6 +7,7 @@ sets and follow a change with a delay, as in a feed.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -69,6 +70,27 @@ def _seven(_: float) -> Floats:
     return np.asarray(labels * rng.dirichlet(np.full(5, 3.0))[:, None])
 
 
+@dataclass(frozen=True, slots=True)
+class ExactWorld:
+    """Exact probabilities of two classes from four normal features, until the change.
+
+    `truth` maps the announced probabilities to the true ones after it; the third feature, which
+    tells nothing, moves by `shift`.
+    """
+
+    truth: Callable[[Floats], Floats] = lambda q: q
+    shift: float = 0.0
+    is_null: bool = False
+
+
+def _odds(factor: float) -> Callable[[Floats], Floats]:
+    return lambda q: q * factor / (q * factor + 1.0 - q)
+
+
+def _wrong(share: float) -> Callable[[Floats], Floats]:
+    return lambda q: (1.0 - share) * q + share * (1.0 - q)
+
+
 NULLS = {
     "i.i.d., class of 20 %": World(_jump(0.2, 0.2), is_null=True),
     "the same, refit every 10,000": World(_jump(0.2, 0.2), 10_000, is_null=True),
@@ -78,6 +100,7 @@ NULLS = {
 
 CHANGES = {
     "rate .2 to .25": World(_jump(0.2, 0.25)),
+    "rate .2 to .3": World(_jump(0.2, 0.3)),
     "rate .2 to .6": World(_jump(0.2, 0.6)),
     "swap of category rates": World(
         lambda t: _rates(_SWAPPED[:: 1 if t < 0 else -1], np.array([0.5, 0.5]))
@@ -90,7 +113,17 @@ CHANGES = {
     "covariate shift alone": World(lambda t: _rates(_LADDER, _EVEN if t < 0 else _SKEWED)),
 }
 
-WORLDS = NULLS | CHANGES
+EXACT = {
+    "exact, 10 % wrong labels": ExactWorld(_wrong(0.1)),
+    "exact, 5 % wrong labels": ExactWorld(_wrong(0.05)),
+    "exact, odds times e": ExactWorld(_odds(np.e)),
+    "exact, odds times 1.5": ExactWorld(_odds(1.5)),
+    "exact, a feature moves by .7": ExactWorld(shift=0.7),
+    "exact, swap": ExactWorld(lambda q: 1.0 - q),
+    "exact, announced .05 too high": ExactWorld(lambda q: np.maximum(q - 0.05, 0.0)),
+}
+
+WORLDS = NULLS | CHANGES | EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +148,12 @@ class WatchedStream:
         return int(np.searchsorted(self.rows.n, n))
 
 
-def stream_of(world: World, seed: int, quiet: bool = False) -> WatchedStream:
+@lru_cache(maxsize=600)  # the detectors of a table watch the same streams
+def stream_of(world: World | ExactWorld, seed: int, quiet: bool = False) -> WatchedStream:
     """Return a stream of 10,000 examples; if it is quiet, the law stays what it is at first."""
     rng = np.random.default_rng(seed)
+    if isinstance(world, ExactWorld):
+        return _exact_stream(world, rng, quiet)
     times = (np.arange(ROWS) - CHANGE) / (ROWS - CHANGE)
     steps = np.where(times < 0, -1, (times * _PARTS).astype(np.int64))
     if quiet:
@@ -139,6 +175,19 @@ def stream_of(world: World, seed: int, quiet: bool = False) -> WatchedStream:
     rows = ScoredRows(
         at, names, truth, point, point, point, point, scores, category, model=1, X=X[at],
         category_size=size[at],
+    )  # fmt: skip
+    return WatchedStream.of(rows)
+
+
+def _exact_stream(world: ExactWorld, rng: np.random.Generator, quiet: bool) -> WatchedStream:
+    X = rng.normal(size=(ROWS, 4))
+    q = 1.0 / (1.0 + np.exp(1.6 * X[:, 1] - 2.6 * X[:, 0]))
+    true, moved = q.copy(), slice(ROWS if quiet else CHANGE, ROWS)
+    true[moved], X[moved, 2] = world.truth(q[moved]), X[moved, 2] + world.shift
+    point = np.column_stack([1.0 - q, q])
+    rows = ScoredRows(
+        np.arange(ROWS), ("a", "b"), (rng.random(ROWS) < true).astype(np.int64), point, point,
+        point, point, q[:, None] - 0.5, np.minimum((5 * q).astype(np.int64), 4), model=1, X=X,
     )  # fmt: skip
     return WatchedStream.of(rows)
 

@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 
 from scripts.bench.kept import cells_of
-from scripts.bench.monitors.run import DETECTORS, FALSE_SHARE, OURS, DetectorCell, measure
-from scripts.bench.monitors.worlds import CHANGE, WORLDS, counted, stream_of
+from scripts.bench.monitors.run import (
+    DETECTORS,
+    FALSE_SHARE,
+    NOTICES,
+    OURS,
+    DetectorCell,
+    measure,
+)
+from scripts.bench.monitors.worlds import CHANGE, CHANGES, EXACT, NULLS, WORLDS, counted, stream_of
 
 
 def test_a_law_is_a_distribution_at_all_times_and_moves_only_after_the_change():
-    for world in WORLDS.values():
+    for world in (NULLS | CHANGES).values():
         for t in (-1.0, -0.01, 0.0, 0.5, 0.99):
             law = world.law(t)
             assert law.min() >= 0
@@ -30,6 +37,27 @@ def test_a_stream_has_the_frequencies_of_its_law():
     assert columns[begin:].mean() == pytest.approx(0.6, abs=0.03)
     quiet = stream_of(WORLDS["rate .2 to .6"], seed=1, quiet=True)
     assert quiet.rows.columns[begin:].mean() == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_probabilities_are_right_until_the_change(name):
+    stream = stream_of(EXACT[name], seed=3)
+    q, y, X = stream.rows.point[:, 1], stream.rows.columns, stream.rows.X
+    for bin_ in range(5):
+        here = (q >= 0.2 * bin_) & (q < 0.2 * (bin_ + 1))
+        before, after = here[:CHANGE], here[CHANGE:]
+        assert y[:CHANGE][before].mean() == pytest.approx(q[:CHANGE][before].mean(), abs=0.08)
+        true = EXACT[name].truth(q[CHANGE:][after]).mean()
+        assert y[CHANGE:][after].mean() == pytest.approx(true, abs=0.08)
+    assert X[CHANGE:, 2].mean() == pytest.approx(EXACT[name].shift, abs=0.05)
+
+
+def test_a_feature_that_moves_is_noticed_once():
+    stream = stream_of(EXACT["exact, a feature moves by .7"], seed=3)
+    first, _ = DETECTORS[NOTICES]
+    found = first(stream, 2000, 100_000)
+    assert CHANGE < found < CHANGE + 300
+    assert first(stream, found + 1, 100_000) != found + 1
 
 
 def test_probabilities_are_those_of_the_counts():
