@@ -15,7 +15,7 @@ from online_svm import __version__
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 NEEDS_PROMTOOL = "tests/deploy/test_alerting.py::test_each_rule_fires_when_it_should"
-NEED_PYARROW = ["tests/workers/offline/test_parquet_table.py"]
+NEED_PYARROW = ["tests/workers/offline/test_answer_table.py"]
 
 
 def suite(folder, *arguments):

@@ -65,14 +65,12 @@ def export(
 
 def _export(store: "FeedReader", target: Path, options: TableOptions) -> None:
     from workers.cli.progress import doing
-    from workers.offline.answer_table import AnswerTable
+    from workers.offline.answer_table import AnswerTable, write_parquet
 
     total = store.length(store.keys.out)
     with doing("exporting", total) as progress, writing(target):
         table = AnswerTable(store, options.features)
         if target.suffix.lower() == ".parquet":
-            from workers.offline.parquet_table import write_parquet
-
             with replacing_bytes(target, options.overwrite) as raw:
                 count = write_parquet(raw, table, progress)
         else:

@@ -11,8 +11,7 @@ package("pyarrow", "pip install 'online-svm[archive]'")
 
 from pyarrow import parquet as pq  # noqa: E402
 
-from workers.offline.answer_table import AnswerTable  # noqa: E402
-from workers.offline.parquet_table import write_parquet  # noqa: E402
+from workers.offline.answer_table import AnswerTable, write_parquet  # noqa: E402
 from workers.recording.backup import backup  # noqa: E402
 
 
