@@ -82,7 +82,7 @@ class FeatureNotice(StrictRecord):
     >>> FeatureNotice(12300, "income", "missing", 0.98).words
     'feature income is missing more often than usual, since example 12,300'
     >>> FeatureNotice(12300, "income", "risen", 0.93).words
-    'feature income has risen: above .93 of its usual values on average, since example 12,300'
+    'feature income has risen: on average above 93 of 100 of its usual values, since example 12,300'
     >>> FeatureNotice(12300, "income", "narrower", 0.5).words
     'feature income varies less than usual, since example 12,300'
     """
@@ -122,12 +122,8 @@ class FeatureNotice(StrictRecord):
         if self.direction in ("wider", "narrower"):
             much = "more" if self.direction == "wider" else "less"
             return f"feature {self.feature} varies {much} than usual, {since}"
-        rank = f"{self.rank:.2f}".removeprefix("0")
-        way = "above" if self.direction == "risen" else "at"
-        return (
-            f"feature {self.feature} has {self.direction}: {way} {rank} of its usual values on "
-            f"average, {since}"
-        )
+        rank = f"on average above {100.0 * self.rank:.0f} of 100 of its usual values"
+        return f"feature {self.feature} has {self.direction}: {rank}, {since}"
 
 
 @dataclass(frozen=True, slots=True)
