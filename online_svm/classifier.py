@@ -35,8 +35,11 @@ from online_svm.svm.validation import (
 )
 from online_svm.types import Bools, Floats
 
-PLAYED_ROWS = 5_000
-"""Rows of `fit`, the newest, that the model learns."""
+PLAYED_ROWS = 3_000
+"""Rows of `fit`, the newest, that the model learns: a window, and as many as the longest stack.
+
+With 5,000 rows `fit` takes up to twice as long on adult, and the mean log loss of each of five sets
+differs by less than .001."""
 
 MIN_ROWS = 100
 """Rows below which `fit` learns as a feed does."""
