@@ -261,7 +261,8 @@ ANSWER = (
 SHAPES = [
     (("status", "answered"), "feed holder writer epoch seq n cursor digest waiting waiting_bytes "
      "waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms consumers notices "
-     "kinds memory published snapshots stored validity verdict facts incident selective_labels"),
+     "kinds memory published silenced_notices snapshots stored validity verdict facts incident "
+     "selective_labels"),
     (("check", "answered"), " ".join((*WorkerSettings.model_fields, "semantics", "compiled"))),
     (("tail", "answered", "-n", "2"), ANSWER),
     (("tail", "answered", "-n", "1"), "v id status seq n code about reason true_label is_right"),
