@@ -115,15 +115,9 @@ static bool take(const Features *held, int64_t f, int64_t q, double x, uint64_t 
     }
     int64_t cell = x > 0.0 ? 1 : 0;
     if (is_value) {
-        int64_t high = CELLS - 1;
+        /* Number of edges up to x. Branch-free: each branch would be mispredicted half of the time. */
         cell = 0;
-        while (cell < high) {
-            int64_t middle = (cell + high) / 2;
-            if (x < edges[middle])
-                high = middle;
-            else
-                cell = middle + 1;
-        }
+        for (int64_t half = CELLS / 2; half > 0; half /= 2) cell += half * (edges[cell + half - 1] <= x);
     }
     /* A quantity with one cell so far says nothing. Whether to bet may not depend on this row. */
     const int64_t *tree = held->trees + (int64_t)2 * CELLS * q;
