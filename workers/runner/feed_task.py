@@ -1,15 +1,15 @@
-"""One feed of a worker: its stage, its session, what it waits for, and why it is parked."""
+"""One feed of a worker: its state, its session, and why it is parked."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Literal
 
 from online_svm.errors import OnlineSVMError
 from workers.broker.leases import FeedLease
 from workers.broker.shared_reader import EntrySink, StreamRead
-from workers.errors import Fenced, Stopped, Unavailable, WorkerError
+from workers.errors import Fenced, Stopped, Unavailable, WorkerError, WrongKeyType
 from workers.log import Logger
+from workers.runner.feed_states import AT_WORK, TRANSITIONS, Event, State
 from workers.runner.opening import FeedOpening, WorkerContext
 from workers.runner.redis_context import SLICE_ENTRIES
 from workers.session.answer import Outcome
@@ -34,21 +34,19 @@ the longest."""
 _DONE = object()  # marks the end of the steps of a start
 _ASSUMED_ENTRY_SECONDS = 1e-3  # seconds per entry, before any is measured
 
-Stage = Literal["lease", "starting", "working", "waiting", "parked"]
-"""What a feed does: it waits for its lease, is taken over, is answered, waits for its node of a
-cluster, or waits for a retry after an error."""
-
-Need = Literal["turn", "input", "refit", "consumers", "recovery", "nothing"]
-"""What a feed needs to continue."""
-
 
 class FeedTask:
     """A feed that a process answers, or will answer.
 
     An error of the feed ends only its own work: the feed is parked and tried again.
 
+    Each method that does a step raises nothing, and leaves the feed in its next `state`; see
+    `feed_states`.
+
     Attributes
     ----------
+    state : State
+        What the feed does or waits for.
     reason : str or None
         Why the feed was last parked, or waits for its node; None once it is answered again.
     error : Exception or None
@@ -64,7 +62,7 @@ class FeedTask:
     ) -> None:
         self.feed, self._opening, self._context = feed, opening, context
         self._settings, self._store, self._telemetry = opening.settings, opening.store, telemetry
-        self.stage: Stage = "lease"
+        self.state = State.LEASE
         self.reason: str | None = None
         self.error: Exception | None = None
         self.retry_at = self.blocked_until = 0.0
@@ -75,72 +73,88 @@ class FeedTask:
         self._opened = ExitStack()
         self._steps: Iterator[None] = iter(())
         self._failures = 0
-        self._is_spoilt = False  # whether the predictor learned uncommitted examples
         self._stop_note: str | None = None  # detail of the event "stopped"
         self._entry_seconds = _ASSUMED_ENTRY_SECONDS  # moving average
         self._slice_entries, self._slice_seconds = 0, 0.0  # of the slice that is being answered
 
-    def stand_by(self) -> None:
-        """Report that another process has the lease."""
-        self._telemetry.enter("standby")
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the session answers, once it gets what it waits for."""
+        return self.state in AT_WORK
+
+    def follow_lease(self) -> None:
+        """Follow a change of the lease, before the feed is taken over."""
+        assert self.lease is not None
+        if self.lease.problem is not None:
+            self._fail(WrongKeyType(self.lease.problem))
+        elif self.lease.is_held:
+            self._move(Event.LEASED)
+        elif self.lease.holder:
+            self._telemetry.enter("standby")
 
     @property
     def is_refitting(self) -> bool:
         """Whether a refit process computes for this feed, at normal priority."""
         return self.session is not None and self.session.is_refitting
 
+    def retry(self) -> None:
+        """Leave the parked state: the lease is requested again."""
+        self._move(Event.RETRIED)
+
     def start(self) -> None:
         """Start to take the feed over, whose lease is held; `start_step` continues."""
-        self.stage, self._steps = "starting", self._start_steps()
+        self._move(Event.BEGUN)
+        self._steps = self._start_steps()
 
-    def start_step(self) -> Need:
+    def start_step(self) -> None:
         """Do a step of taking the feed over."""
-        return self._try(self._start_step)
+        self._do(self._start_step)
 
-    def work(self, is_alone: bool = False) -> Need:
+    def work(self, is_alone: bool = False) -> None:
         """Answer a slice of the input.
 
         At most `SLICE_ENTRIES` entries if no other feed has input; else at most `FAIR_SLICE`
         entries, or about `SLICE_SECONDS`.
         """
-        return self._try(lambda: self._work(is_alone))
+        self._do(lambda: self._work(is_alone))
 
-    def resume(self) -> Need:
+    def look(self) -> None:
+        """Find out whether what the feed waited for has come."""
+        self._move(self._found())
+
+    def resume(self) -> None:
         """Try to continue after the node was silent."""
-        self.stage = "working"
-        need = self._try(self._running.resume)
-        if self.stage in ("working", "starting"):
+        if self._do(self._running.resume):
             self.reason = None
             self._telemetry.waits(None)
-        return need
 
-    def finish_commit(self) -> Need:
+    def finish_commit(self) -> None:
         """Wait for the last sent commit."""
-        return self._try(self._running.finish_commit)
+        self._do(self._running.finish_commit)
 
     @property
     def can_confirm(self) -> bool:
         """Whether `finish_commit` would not wait."""
         return self.session is None or self.session.can_confirm
 
-    def check_ownership(self) -> Need:
+    def check_ownership(self) -> None:
         """After a lost lease or connection, check that this process still owns the feed."""
-        return self._try(self._running.check_ownership)
+        self._do(self._running.check_ownership)
 
-    def idle(self) -> Need:
+    def idle(self) -> None:
         """Run periodic work while idle. A commit since the last call has checked the input."""
         session = self._running
         is_checked, self._idle_cursor = session.cursor != self._idle_cursor, session.cursor
-        return self._try(lambda: session.idle(is_checked))
+        self._do(lambda: session.idle(is_checked))
 
     @property
     def may_snapshot(self) -> bool:
         """Whether the feed is being worked on, and its session can take a snapshot now."""
-        return self.stage == "working" and self._running.may_snapshot
+        return self.is_at_work and self._running.may_snapshot
 
-    def take_snapshot(self) -> Need:
+    def take_snapshot(self) -> None:
         """Take a snapshot early, to shorten the replay after a kill."""
-        return self._try(self._take_snapshot)
+        self._do(self._take_snapshot)
 
     @property
     def wait_replicas(self) -> int:
@@ -153,27 +167,7 @@ class FeedTask:
 
     def waits_for(self, read: StreamRead) -> bool:
         """Return whether the feed still waits for this stream, with the same reader."""
-        session = self.session
-        if session is None or self.stage != "working":
-            return False
-        return any(one.input is read.input for one in session.reads())
-
-    def need(self) -> Need:
-        """Return what the feed needs to continue."""
-        session = self.session
-        if self.stage == "waiting":
-            return "nothing"
-        if session is None:
-            return "nothing" if self.stage != "starting" else "recovery"
-        if session.is_recovering:
-            self.stage = "starting"
-            return "recovery"
-        if session.needs_refit and not self._may_start_early(session):
-            # Even without input, so that the next entry is answered at once.
-            return "refit" if session.is_refit_pending else "turn"
-        if session.is_spent:
-            return "input"
-        return "consumers" if self.blocked_until > time.monotonic() else "turn"
+        return self.is_at_work and any(one.input is read.input for one in self.reads())
 
     @property
     def stop_order(self) -> tuple[bool, int]:
@@ -181,7 +175,7 @@ class FeedTask:
 
         Feeds that wait for a refit come last: it is computed meanwhile.
         """
-        if self.stage != "working":
+        if not self.is_at_work:
             return True, 0
         return not self.may_snapshot, -self._running.unsaved
 
@@ -192,8 +186,8 @@ class FeedTask:
 
     def send_stop_snapshot(self) -> None:
         """Do the first half of `stop`; the next call must be `finish_stop`."""
-        if not self._can_snapshot():
-            return
+        if not self.is_at_work:
+            return  # only of a predictor that has learned nothing but committed examples
         self._telemetry.enter("stopping")
         stop = self._context.stop
         decision = at_stop(self._running.unsaved, stop.age, stop.grace)
@@ -201,14 +195,10 @@ class FeedTask:
             self._stop_note = f"seq {self._running.position.seq}"
         elif decision == "too late":
             self._note_no_snapshot("the grace period is nearly over")
-        elif self._try(self._running.send_snapshot) != "nothing":
+        elif self._do(self._running.send_snapshot):
             self._stop_note = f"seq {self._running.position.seq}"
-        elif not self._can_snapshot() and self.stage == "working":
+        elif self.state is State.STOPPED:
             self._note_no_snapshot("a refit, or Redis, was awaited in vain")
-
-    def _can_snapshot(self) -> bool:
-        """Return whether the predictor has learned committed examples only."""
-        return self.stage == "working" and not self._is_spoilt
 
     def _note_no_snapshot(self, reason: str) -> None:
         log.warning("stopped without a snapshot", feed=self.feed, reason=reason)
@@ -217,16 +207,65 @@ class FeedTask:
     def finish_stop(self) -> bool:
         """Wait for the snapshot and close the session; return whether a restart needs no replay."""
         note, is_kept = self._stop_note, False
-        if note is not None and self._try(self._running.finish_snapshot) != "nothing":
+        if note is not None and self._do(self._running.finish_snapshot):
             is_kept = self._running.unsaved == 0
             self._store.note("stopped", note)
-        if self.stage == "waiting":
+        if self.state is State.SILENT:
             log.warning("stopped without a snapshot", feed=self.feed, reason=self.reason)
         self._close_session()
+        self._move(Event.CLOSED)
         return is_kept
 
-    def park(self, error: Exception) -> None:
-        """Stop answering the feed, and set the time of the next try."""
+    @property
+    def _running(self) -> Session:
+        assert self.session is not None
+        return self.session
+
+    def _move(self, event: Event) -> None:
+        self.state = TRANSITIONS[self.state][event]
+
+    def _do(self, step: Callable[[], object]) -> bool:
+        """Do a step, then move to the state to which it leads; return whether it succeeded."""
+        try:
+            step()
+            self._move(self._found())
+            return True
+        except Stopped:
+            self._move(Event.STOPPED)
+        except (WorkerError, OnlineSVMError) as error:
+            self._fail(error)
+        except Exception as error:
+            log.exception("a fault of the program", feed=self.feed)
+            self._fail(error)
+        return False
+
+    def _found(self) -> Event:
+        """Return what the session can do now."""
+        session = self.session
+        if session is None or session.is_recovering:
+            return Event.MUST_RECOVER
+        if session.needs_refit and not self._may_start_early(session):
+            # Even without input, so that the next entry is answered at once.
+            return Event.NEEDS_REFIT if session.is_refit_pending else Event.HAS_WORK
+        if session.is_spent:
+            return Event.IS_SPENT
+        return Event.IS_BLOCKED if self.blocked_until > time.monotonic() else Event.HAS_WORK
+
+    def _fail(self, error: Exception) -> None:
+        """Wait for the node of the feed, or park the feed."""
+        session = self.session
+        can_continue = session is not None and not session.is_recovering
+        is_silence = isinstance(error, Unavailable) and can_continue
+        self._move(Event.SILENCE if is_silence else Event.FAILED)
+        if self.state is State.SILENT:
+            self.reason = str(error)
+            self.covered.clear()
+            self._telemetry.waits(self.reason)
+        elif self.state is State.PARKED:
+            self._park(error)
+
+    def _park(self, error: Exception) -> None:
+        """Close the session, and set the time of the next try."""
         self.reason = f"{type(error).__name__}: {error}"
         self._close_session()
         if isinstance(error, Fenced | Unavailable):
@@ -236,33 +275,9 @@ class FeedTask:
             delay = min(FIRST_RETRY * 2.0**self._failures, LAST_RETRY)
             self._failures += 1
         self.error = None if isinstance(error, Unavailable) else error
-        self.stage, self.retry_at = "parked", time.monotonic() + delay
+        self.retry_at = time.monotonic() + delay
         self._store.note("failed", self.reason, self._context.writer)
         self._telemetry.fails(self.reason)
-
-    @property
-    def _running(self) -> Session:
-        assert self.session is not None
-        return self.session
-
-    def _try(self, step: Callable[[], object]) -> Need:
-        """Do a step; return what the feed then needs. If the step fails, park the feed."""
-        try:
-            step()
-            return self.need()
-        except Stopped:
-            self._is_spoilt = True
-        except Unavailable as error:
-            if self.stage == "working" and not self._running.is_recovering:
-                self._wait_for_node(error)
-            else:
-                self.park(error)
-        except (WorkerError, OnlineSVMError) as error:
-            self.park(error)
-        except Exception as error:
-            log.exception("a fault of the program", feed=self.feed)
-            self.park(error)
-        return "nothing"
 
     def _start_steps(self) -> Iterator[None]:
         """Check the feed and take it over, in steps."""
@@ -281,7 +296,7 @@ class FeedTask:
             return
         # Only a session that reads its position again still has a step to do here.
         if self._running.recover_step():
-            self.stage, self.reason, self.error, self._failures = "working", None, None, 0
+            self.reason, self.error, self._failures = None, None, 0
 
     def _work(self, is_alone: bool) -> None:
         session = self._running
@@ -322,12 +337,6 @@ class FeedTask:
         self._running.snapshot()
         # 0 even if no snapshot could be taken: it is tried again after the next commit.
         self._context.replays.note(self.feed, 0)
-
-    def _wait_for_node(self, error: Unavailable) -> None:
-        """Keep the session, and wait for the node of the feed."""
-        self.stage, self.reason = "waiting", str(error)
-        self.covered.clear()
-        self._telemetry.waits(self.reason)
 
     def _close_session(self) -> None:
         self._context.replays.forget(self.feed)

@@ -1,22 +1,23 @@
 """The loop of a worker: one thread serves its feeds, and waits for all at once.
 
-A turn of the loop: answer feeds that have input, for a few milliseconds, in fair turns; do a step
-of a feed that is taken over; start blocked reads for feeds that wait for input; confirm the commits
-whose replies have arrived; take snapshots that shorten the replays after a kill; wait until
-something arrives. No feed waits for the refit, the consumers, the lease or the recovery of another.
+A turn of the loop asks the feeds of each state what they can do now (`feed_states`): answer feeds
+that have input, for a few milliseconds, in fair turns; do a step of a feed that is taken over;
+start blocked reads for feeds that wait for input; confirm the commits whose replies have arrived;
+take snapshots that shorten the replays after a kill; wait until something arrives. No feed waits
+for the refit, the consumers, the lease or the recovery of another.
 """
 
 import os
 import time
-from collections import deque
+from collections import OrderedDict, deque
 
 from workers.broker.leases import Leases
 from workers.broker.shared_reader import SharedReader, StreamRead
-from workers.errors import WrongKeyType
 from workers.log import Logger
 from workers.python_process import FullCollections
 from workers.runner.fair_turns import FairTurns
-from workers.runner.feed_task import FeedTask, Need
+from workers.runner.feed_states import State
+from workers.runner.feed_task import FeedTask
 from workers.runner.opening import WorkerContext
 from workers.runner.outages import Outages
 from workers.session.flow_control import CHECK_SECONDS
@@ -58,14 +59,13 @@ class FeedLoop:
         self._context, self._leases, self._reader = context, leases, reader
         self._outages = outages
         self.feeds: dict[str, FeedTask] = {}
-        self._turns = FairTurns()
+        # Each feed is in the group of its state, in the order in which the feeds reached it.
+        self._groups: dict[State, OrderedDict[str, FeedTask]]
+        self._groups = {state: OrderedDict() for state in State}
+        self._group_of: dict[str, State] = {}
+        self._turns = FairTurns()  # of the feeds that are ready
         self._unconfirmed: dict[str, float] = {}  # by feed: when it last sent a commit
         self._uncovered_reads: dict[str, dict[str, StreamRead]] = {}  # by feed and key
-        self._waiting_for_refit: set[str] = set()
-        self._waiting_for_consumers: set[str] = set()
-        self._startable: deque[str] = deque()  # their lease is held
-        self._starting: deque[str] = deque()
-        self._parked: set[str] = set()
         self._unlogged: list[FeedTask] = []  # parked since `log_parked`
         self._check_order: deque[str] = deque()  # of the inputs of idle feeds
         self._checked_at = time.monotonic()
@@ -76,7 +76,7 @@ class FeedLoop:
     @property
     def failure(self) -> Exception | None:
         """The error of the first feed, if all feeds are parked because of errors."""
-        if not self.feeds or len(self._parked) < len(self.feeds):
+        if not self.feeds or len(self._groups[State.PARKED]) < len(self.feeds):
             return None
         errors = [task.error for task in self.feeds.values()]
         return None if None in errors else errors[0]
@@ -92,14 +92,16 @@ class FeedLoop:
         """Serve another feed, as soon as its lease is held."""
         self.feeds[task.feed] = task
         self._check_order.append(task.feed)
-        self._request_lease(task)
+        task.lease = self._leases.request(task.feed)
+        self._settle(task)
 
     def remove(self, feed: str) -> None:
         """Take a snapshot of a feed and stop serving it."""
         task = self.feeds.pop(feed)
-        self._dequeue(feed)
-        self._parked.discard(feed)
+        self._drop_pending(feed)
+        self._turns.discard(feed)
         self._outages.discard(feed)
+        del self._groups[self._group_of.pop(feed)][feed]
         task.stop()
         self._release(task)
 
@@ -107,7 +109,7 @@ class FeedLoop:
         """Serve the feeds once; if there is nothing to do, wait for up to `max_wait` seconds."""
         self._follow_leases()
         self._retry_parked()
-        self._resume_waiting()
+        self._resume_silent()
         self._check_ownership()
         self._check_idle_feeds()
         self._answer()
@@ -135,42 +137,36 @@ class FeedLoop:
         leases = [task.lease for task in self.feeds.values() if task.lease is not None]
         self._leases.release(leases)
 
-    def _request_lease(self, task: FeedTask) -> None:
-        task.stage = "lease"
-        task.lease = self._leases.request(task.feed)
-
     def _follow_leases(self) -> None:
-        """Queue feeds whose lease was acquired; check ownership after a lost lease."""
+        """Tell feeds of their leases; check ownership after a lost lease."""
         for lease in self._leases.take_changes():
             task = self.feeds.get(lease.feed)
             if task is None or task.lease is not lease:
                 continue
-            if task.stage == "lease" and lease.problem is not None:
-                task.park(WrongKeyType(lease.problem))
-                self._enqueue(task, "nothing")
-            elif task.stage == "lease" and lease.is_held and lease.feed not in self._startable:
-                self._startable.append(lease.feed)
-            elif task.stage == "lease" and lease.holder:
-                task.stand_by()
-            elif task.stage == "working":
-                self._enqueue(task, task.check_ownership())
+            if task.state in (State.LEASE, State.HELD):
+                task.follow_lease()
+                self._settle(task)
+            elif task.is_at_work:
+                task.check_ownership()
+                self._settle(task)
 
     def _retry_parked(self) -> None:
         """Request the leases of parked feeds whose retry time has come."""
-        if not self._parked:
+        parked = self._groups[State.PARKED]
+        if not parked:
             return
         now = time.monotonic()
-        for feed in [feed for feed in self._parked if self.feeds[feed].retry_at <= now]:
-            self._parked.remove(feed)
-            self._request_lease(self.feeds[feed])
+        for task in [task for task in parked.values() if task.retry_at <= now]:
+            task.retry()
+            task.lease = self._leases.request(task.feed)
+            self._settle(task)
 
-    def _resume_waiting(self) -> None:
+    def _resume_silent(self) -> None:
         """Resume feeds whose node answers again."""
         for feed in self._outages.due() if self._outages else ():
             task = self.feeds[feed]
-            self._enqueue(task, task.resume())
-            if task.stage != "waiting":
-                self._outages.discard(feed)
+            task.resume()
+            self._settle(task)
 
     def _check_ownership(self) -> None:
         """After a lost connection, check that this process still owns every feed."""
@@ -179,8 +175,9 @@ class FeedLoop:
             return
         self._failures = failures
         for task in list(self.feeds.values()):
-            if task.stage == "working":
-                self._enqueue(task, task.check_ownership())
+            if task.is_at_work:
+                task.check_ownership()
+                self._settle(task)
         self._failures = self._count_failures()
 
     def _check_idle_feeds(self) -> None:
@@ -196,40 +193,45 @@ class FeedLoop:
             if task is None:
                 continue
             self._check_order.append(feed)
-            if task.stage == "working" and feed not in self._unconfirmed and task.need() == "input":
-                self._enqueue(task, task.idle())
+            if task.state is State.IDLE and feed not in self._unconfirmed:
+                task.idle()
+                self._settle(task)
 
     def _answer(self) -> None:
         """Answer feeds that have input, in fair turns."""
-        for feed in (*self._waiting_for_refit, *self._waiting_for_consumers):
-            self._enqueue(self.feeds[feed], self.feeds[feed].need())
+        for state in (State.REFIT, State.BLOCKED):
+            for task in list(self._groups[state].values()):
+                task.look()
+                self._settle(task)
         end = time.perf_counter() + SERVE_SECONDS
         while (next_feed := self._turns.next()) is not None:
             task = self.feeds[next_feed]
             began = time.perf_counter()
-            need = task.work(is_alone=len(self._turns) == 1)
+            task.work(is_alone=len(self._turns) == 1)
             now = time.perf_counter()
-            self._turns.charge(next_feed, now - began, need == "turn")
+            self._turns.charge(next_feed, now - began, task.state is State.READY)
             self._unconfirmed[next_feed] = time.monotonic()
             self._served.add(next_feed)
-            self._enqueue(task, need)
+            self._settle(task)
             if now >= end:
                 return
 
     def _start_feeds(self) -> None:
         """Do a step of one of the feeds that are taken over."""
-        while self._startable and len(self._starting) < MAX_STARTS:
-            feed = self._startable.popleft()
-            if feed in self.feeds and self.feeds[feed].stage == "lease":
-                self.feeds[feed].start()
-                self._starting.append(feed)
-        if not self._starting:
+        held, starting = self._groups[State.HELD], self._groups[State.STARTING]
+        while held and len(starting) < MAX_STARTS:
+            task = next(iter(held.values()))
+            task.start()
+            self._settle(task)
+        if not starting:
             self.collections.allow()
             return
         self.collections.put_off()
-        task = self.feeds[self._starting.popleft()]
+        task = next(iter(starting.values()))
+        starting.move_to_end(task.feed)
         began = time.perf_counter()
-        self._enqueue(task, task.start_step())
+        task.start_step()
+        self._settle(task)
         was_short = time.perf_counter() - began < 1e-4  # it waits for a refit
         self._stalled = self._stalled + 1 if was_short else 0
 
@@ -243,14 +245,15 @@ class FeedLoop:
         for feed, since in list(self._unconfirmed.items()):
             task = self.feeds[feed]
             if not is_forced:
-                if feed in self._turns:
+                if task.state is State.READY:
                     continue  # its next commit confirms this one
                 if not task.can_confirm and since > long_ago:
                     continue
             del self._unconfirmed[feed]
             self._served.add(feed)
-            if task.stage == "working":
-                self._enqueue(task, task.finish_commit())
+            if task.is_at_work or task.state is State.STOPPED:
+                task.finish_commit()
+                self._settle(task)
 
     def _bound_replays(self) -> None:
         """Take snapshots early while the replays after a kill would take too long."""
@@ -260,7 +263,8 @@ class FeedLoop:
             task = next((each for each in found if each.may_snapshot), None)
             if task is None:
                 return
-            self._enqueue(task, task.take_snapshot())
+            task.take_snapshot()
+            self._settle(task)
 
     def _cover(self) -> None:
         """Start blocked reads for the feeds that wait for input."""
@@ -280,7 +284,8 @@ class FeedLoop:
             task = self._uncover(read)
             if task is not None:
                 read.input.put(entries, may_be_more)
-                self._enqueue(task, task.need())
+                task.look()
+                self._settle(task)
         for read in quiet:
             task = self._uncover(read)
             if task is not None:
@@ -303,47 +308,49 @@ class FeedLoop:
         return 0.0 if task is None or task.is_refitting else SPIN_SECONDS
 
     def _seconds_to_wait(self, max_wait: float) -> float:
-        is_stalled = self._stalled > len(self._starting)
+        groups = self._groups
+        starting = groups[State.STARTING]
+        is_stalled = self._stalled > len(starting)
         can_cover = self._uncovered_reads and self._reader.has_room
-        if len(self._turns) or can_cover or (self._starting and not is_stalled):
+        if len(self._turns) or can_cover or (starting and not is_stalled):
             return 0.0
-        if self._starting:
+        if starting:
             return min(max_wait, REPLAY_CHECK_SECONDS)
-        if self._waiting_for_refit:
+        if groups[State.REFIT]:
             max_wait = min(max_wait, REFIT_CHECK_SECONDS)
-        if self._waiting_for_consumers:
+        if groups[State.BLOCKED]:
             max_wait = min(max_wait, CHECK_SECONDS)
         if self._unconfirmed:
             max_wait = min(max_wait, UNCONFIRMED_SECONDS)
-        if self._parked:
-            first = min(self.feeds[feed].retry_at for feed in self._parked)
+        if groups[State.PARKED]:
+            first = min(task.retry_at for task in groups[State.PARKED].values())
             max_wait = min(max_wait, first - time.monotonic())
         if self._outages:
             max_wait = min(max_wait, self._outages.seconds_left())
         return min(max_wait, self._reader.seconds_left)
 
-    def _enqueue(self, task: FeedTask, need: Need) -> None:
-        """Put a feed into the queue for what it needs."""
-        feed = task.feed
-        queues = ((self._waiting_for_refit, "refit"), (self._waiting_for_consumers, "consumers"))
-        for waiting, reason in queues:
-            waiting.add(feed) if need == reason else waiting.discard(feed)
-        if need == "turn":
+    def _settle(self, task: FeedTask) -> None:
+        """Group a feed by its state, after each step; do what the state needs on entry."""
+        feed, state, before = task.feed, task.state, self._group_of.get(task.feed)
+        if state is not before:
+            if before is not None:
+                del self._groups[before][feed]
+            self._groups[state][feed] = task
+            self._group_of[feed] = state
+            if before is State.SILENT:
+                self._outages.discard(feed)
+        if state is State.READY:
             self._turns.add(feed)
             return
         self._turns.discard(feed)
-        if need == "input":
+        if state is State.IDLE:
             for read in task.reads():
                 self._request_read(task, read)
-        elif need == "recovery":
-            if feed not in self._starting:
-                self._starting.append(feed)
-        elif task.stage == "waiting":
-            self._dequeue(feed)
+        elif state is State.SILENT:
+            self._drop_pending(feed)
             self._outages.add(feed, task.wait_replicas, task.reason or "")
-        elif task.stage == "parked":
-            self._dequeue(feed)
-            self._parked.add(feed)
+        elif state is State.PARKED:
+            self._drop_pending(feed)
             self._unlogged.append(task)
             self._release(task)
 
@@ -352,16 +359,9 @@ class FeedLoop:
             task.covered.add(read.input)
             self._uncovered_reads.setdefault(task.feed, {})[read.key] = read
 
-    def _dequeue(self, feed: str) -> None:
-        """Remove a feed from all queues."""
-        self._turns.discard(feed)
-        self._waiting_for_refit.discard(feed)
-        self._waiting_for_consumers.discard(feed)
+    def _drop_pending(self, feed: str) -> None:
         self._unconfirmed.pop(feed, None)
         self._uncovered_reads.pop(feed, None)
-        for queue in (self._startable, self._starting):
-            if feed in queue:
-                queue.remove(feed)
 
     def _release(self, task: FeedTask) -> None:
         lease, task.lease = task.lease, None
