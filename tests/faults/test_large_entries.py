@@ -17,7 +17,7 @@ from workers.broker.large_replies import BatchSize
 from workers.config.settings import Limits
 from workers.message.decode import decode
 from workers.reading.status import read_status
-from workers.session.flow_control import InputReader
+from workers.session.flow import InputReader
 
 MIB = 1 << 20
 SETTINGS = ["--classes", "a,b", "--batch", "64"]

@@ -17,7 +17,7 @@ from workers.push.ingest import PushStopped, push
 from workers.push.sources import Row
 from workers.reading.status import read_status
 from workers.session import preflight
-from workers.session.flow_control import ConsumerBackpressure
+from workers.session.flow import ConsumerBackpressure
 
 MOST = 2**64 - 1
 COUNT = 60

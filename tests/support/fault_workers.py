@@ -23,7 +23,7 @@ OPTIONS = [*flags_of(SETTINGS), "--quiet"]
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload([
     "fault_workers", "history_faults", "workers.cli.worker",
-    "workers.refit.child", "workers.runner.feed_supervisor",
+    "workers.refit.child", "workers.runner.loop",
 ])  # fmt: skip
 _lock = threading.Lock()
 """Of two threads that ask how a child ended, the library answers one."""

@@ -10,7 +10,7 @@ from online_svm.refit.learner import InlineRefitter
 from workers.errors import Stopped
 from workers.feed.pinned_config import pinned_config
 from workers.refit.pool import RefitPool
-from workers.session.flow_control import Pace
+from workers.session.flow import Pace
 from workers.session.recovery import Recovery
 from workers.session.session import assemble
 from workers.stop import Stop

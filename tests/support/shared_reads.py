@@ -4,7 +4,7 @@ import time
 
 from workers.broker.large_replies import BatchSize
 from workers.broker.shared_reader import StreamRead
-from workers.session.flow_control import InputReader
+from workers.session.flow import InputReader
 from workers.stop import Stop
 
 

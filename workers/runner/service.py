@@ -19,7 +19,7 @@ from workers.monitor.watch import WorkerWatch
 from workers.python_process import importing
 from workers.refit import process as refit_process
 from workers.refit.process import Child
-from workers.runner.opening import FeedFactory, FeedOpening
+from workers.runner.feed_task import FeedFactory, FeedOpening
 from workers.runner.redis_context import RedisContext, redis_context
 from workers.session.known_feeds import KnownFeeds
 from workers.stop import Stop
@@ -84,7 +84,7 @@ class Worker:
             # Imported here: errors of the server or a feed are reported without this delay, and a
             # standby is ready before it gets the lease.
             with importing():
-                from workers.runner.feed_supervisor import feed_supervisor, worker_context
+                from workers.runner.loop import feed_supervisor, worker_context
 
             writer = self.name or platform.node() or "worker"
             context = opened.enter_context(

@@ -31,8 +31,7 @@ from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer
 from workers.log import Logger
 from workers.refit.refitter import NO_FITS
-from workers.session.commit_writer import CommitWriter
-from workers.session.flow_control import Pace
+from workers.session.flow import CommitWriter, Pace
 from workers.session.kept_fits import keep_finished, kept_fits
 from workers.session.replay import Replay, check_same, links, restored
 from workers.session.snapshots import (

@@ -37,8 +37,14 @@ from workers.feed.state_fields import (
 )
 from workers.log import Logger
 from workers.session.answer import Outcome, processing
-from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequest
-from workers.session.flow_control import ConsumerBackpressure, InputReader, check_entries_exist
+from workers.session.flow import (
+    CommitWriter,
+    ConsumerBackpressure,
+    InputReader,
+    SentCommit,
+    SnapshotRequest,
+    check_entries_exist,
+)
 from workers.session.kept_fits import keep_finished
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery

@@ -22,7 +22,7 @@ from workers.errors import BadConfiguration
 LOADED = """
 import json, sys, sysconfig
 import workers.cli, workers.cli.worker, workers.cli.progress
-import workers.runner.service, workers.runner.feed_supervisor
+import workers.runner.service, workers.runner.loop
 site = sysconfig.get_path("purelib")
 inside = {m.split(".")[0] for m, v in list(sys.modules.items())
           if (getattr(v, "__file__", None) or "").startswith(site)}
@@ -42,7 +42,7 @@ def test_the_bare_imports_are_those_of_a_worker():
 
 
 def test_server_and_feed_are_checked_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.runner.feed_supervisor", "")
+    statement = LOADED.replace(", workers.runner.loop", "")
     assert not loaded(statement) & {"scipy", "sklearn"}
 
 

@@ -11,7 +11,7 @@ from world import push as push_to
 from workers.broker.leases import Holder
 from workers.broker.store import Store
 from workers.recording.backup import backup, request_ahead
-from workers.session import commit_writer
+from workers.session import flow
 
 
 def hold(store):
@@ -38,7 +38,7 @@ def test_a_feed_at_rest_in_a_process_of_many_leaves_a_snapshot_when_asked(
 
 
 def test_the_next_commit_of_a_busy_feed_brings_the_snapshot_and_only_one(store, monkeypatch):
-    monkeypatch.setattr(commit_writer, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(flow, "POLL_SECONDS", 0.0)
     push(store, rows(120))
     answering = session(store, batch=10)
     drain(answering, 40)
@@ -97,7 +97,7 @@ def test_a_feed_without_a_snapshot_says_why_there_is_none_now(store, tmp_path, s
 
 
 def test_what_is_asked_ahead_is_not_asked_again(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(commit_writer, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(flow, "POLL_SECONDS", 0.0)
     push(store, rows(80))
     answering = session(store, batch=10)
     drain(answering, 40)
@@ -128,7 +128,7 @@ def test_a_user_that_may_not_ask_gets_the_newest_snapshot_and_is_told(
 
 
 def test_a_request_of_another_type_stops_no_worker(store, monkeypatch):
-    monkeypatch.setattr(commit_writer, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(flow, "POLL_SECONDS", 0.0)
     store.call("RPUSH", store.keys.wanted, "x")
     push(store, rows(40))
     drain(session(store), 40)

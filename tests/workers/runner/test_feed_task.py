@@ -14,8 +14,7 @@ from workers.broker.leases import FeedLease
 from workers.broker.store import Store
 from workers.errors import Stopped, Unavailable
 from workers.runner.feed_states import State
-from workers.runner.feed_task import FeedTask
-from workers.runner.opening import FeedOpening, SnapshotFetcher, WorkerContext
+from workers.runner.feed_task import FeedOpening, FeedTask, SnapshotFetcher, WorkerContext
 from workers.runner.redis_context import redis_context
 from workers.session.known_feeds import KnownFeeds
 from workers.session.session import Session

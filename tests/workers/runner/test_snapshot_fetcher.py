@@ -10,7 +10,7 @@ from world import push, rows, wait_until
 
 from workers.broker import large_replies
 from workers.broker.store import Store
-from workers.runner.opening import SnapshotFetcher
+from workers.runner.feed_task import SnapshotFetcher
 from workers.session import snapshots
 
 

@@ -10,7 +10,7 @@ from workers.config.settings import WorkerSettings
 from workers.feed.position import START, parse_id
 from workers.feed.retention import DOWNSTREAM, Retention
 from workers.feed.state import Commit, RejectedEntry
-from workers.session.flow_control import ConsumerBackpressure
+from workers.session.flow import ConsumerBackpressure
 from workers.session.preflight import open_store
 
 BOUNDS = {
