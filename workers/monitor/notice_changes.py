@@ -14,7 +14,7 @@ GROUP = "osvm-notices"
 _REPORTS_PER_SAVE = 100  # reports without a change, after which the position is stored
 
 
-class NoticeChange(NamedTuple):
+class NoticeStep(NamedTuple):
     """A notice that began or ended between two reports."""
 
     step: Literal["began", "ended"]
@@ -36,10 +36,10 @@ class NoticeChanges:
         """Make `next` read the position again."""
         self._at: bytes | None = None
         self._open: dict[NoticeKey, AnyNotice] = {}
-        self._left = deque[NoticeChange]()
+        self._left = deque[NoticeStep]()
         self._passed = 0
 
-    def next(self) -> NoticeChange | None:
+    def next(self) -> NoticeStep | None:
         """Return the next change, until it is `done`; None if there is none.
 
         After a WorkerError it is `reset`.
@@ -98,9 +98,9 @@ def _changes(
     now: Mapping[NoticeKey, AnyNotice],
     entry: bytes,
     report: Mapping[str, Any],
-) -> list[NoticeChange]:
+) -> list[NoticeStep]:
     """Return the changes from one report to the next: ends first."""
-    found = [NoticeChange("ended", entry, 0, before[key], report) for key in before.keys() - now]
-    found += [NoticeChange("began", entry, 0, now[key], report) for key in now.keys() - before]
+    found = [NoticeStep("ended", entry, 0, before[key], report) for key in before.keys() - now]
+    found += [NoticeStep("began", entry, 0, now[key], report) for key in now.keys() - before]
     found.sort(key=lambda change: (change.step == "began", key_of(change.notice)))
     return [change._replace(number=number) for number, change in enumerate(found)]

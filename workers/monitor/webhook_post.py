@@ -14,7 +14,7 @@ from online_svm.version import __version__
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
-from workers.monitor.notice_changes import NoticeChange
+from workers.monitor.notice_changes import NoticeStep
 from workers.reading.incidents import IncidentEvent
 from workers.reading.verdict import Verdict
 
@@ -68,7 +68,7 @@ def delivery(
     return Delivery(key, f"incident.{event.step}", _body(message))
 
 
-def notice_delivery(feed: str, change: NoticeChange, verdict: Verdict) -> Delivery:
+def notice_delivery(feed: str, change: NoticeStep, verdict: Verdict) -> Delivery:
     """Return the post of a notice that began or ended, with the verdict on it or after it."""
     notice, entry = change.notice, change.entry.decode()
     key = f"{feed}/{entry}/notice_{change.number}_{change.step}"
