@@ -137,7 +137,7 @@ def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(world, own
     with World(own_redis.url, world.feed) as alone:
         assert found == alarmed(alone)
     code, said, _ = world.run("tail", world.feed, "--stream", "alarms")
-    assert (code, "calibration" in said) == (0, True)
+    assert (code, "announced" in said) == (0, True)
     assert world.run("note", world.feed, "x", "--silence", "30m")[0] == 0
 
 
