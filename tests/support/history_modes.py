@@ -80,8 +80,13 @@ class Mode:
 
     @property
     def length(self):
-        """Times as many entries as a history has else: alarms need labels, and what follows."""
-        return 4 if self.watches else 1
+        """Times as many entries as a history has else: alarms need labels, and what follows.
+
+        Of late labels a third comes after the horizon.
+        """
+        if not self.watches:
+            return 1
+        return 8 if "late" in self else 4
 
     @property
     def options(self):
