@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 
@@ -329,6 +329,10 @@ class Part:
 class Processes(History):
     SECONDS = 270.0
     FROZEN, DARK, KILLED = (0.05, 0.5, 1.3), (0.05, 0.5), 0.1
+
+    FINISHED = 5.0
+    """Seconds within which a refit is finished that nothing strikes."""
+
     ALL = (
         *FAULTS,
         "kill_a_worker",
@@ -338,7 +342,7 @@ class Processes(History):
     def __init__(self, seed, mode, server, proxy, nursery, count=150):
         super().__init__(seed, mode, server, proxy, count)
         self._nursery, self._log = nursery, Path(f"{nursery.log}.{seed}")
-        self._parts = {}
+        self._parts, self._kills = {}, deque([-self.FINISHED] * 2, maxlen=2)
 
     def _begin(self):
         for name in ("worker", "standby") if "two" in self.mode else ("worker",):
@@ -407,6 +411,14 @@ class Processes(History):
     def _freeze_part(self, part, seconds):
         part.signal(signal.SIGSTOP)
         self._later(self._choose.choice(seconds), lambda: part.signal(signal.SIGCONT))
+
+    def kill_the_refits(self):
+        """Not the third in a row: a worker gives a refit up that failed in three processes."""
+        now = time.monotonic()
+        if now - self._kills[0] < self.FINISHED or not super().kill_the_refits():
+            return False
+        self._kills.append(now)
+        return True
 
     def _refits(self):
         return children_of(self._holder().process.pid)
