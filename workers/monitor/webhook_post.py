@@ -47,41 +47,49 @@ def delivery(
 
     `alarm` began or worsened the incident; it has the fields of `AlarmMessage`.
     """
-    incident, entry = event.incident, event.entry.decode()
-    key = f"{feed}/{entry}/{event.step}"
-    message = {
-        "v": 1,
-        "key": key,
-        "feed": feed,
-        "entry": entry,
-        "what": event.step,
-        "verdict": asdict(verdict),
+    incident, step = event.incident, event.step
+    fields: dict[str, Any] = {
         "incident": {
             "since": incident.since,
             "until": incident.until,
             "alarms": len(incident.parts),
             "kinds": sorted(incident.kinds),
-        },
+        }
     }
     if alarm is not None:
-        message["alarm"] = alarm
-    return Delivery(key, f"incident.{event.step}", _body(message))
+        fields["alarm"] = alarm
+    place = feed, event.entry, step
+    return _delivery(place, f"incident.{step}", step, verdict, fields)
 
 
 def notice_delivery(feed: str, change: NoticeStep, verdict: Verdict) -> Delivery:
     """Return the post of a notice that began or ended, with the verdict on it or after it."""
-    notice, entry = change.notice, change.entry.decode()
-    key = f"{feed}/{entry}/notice_{change.number}_{change.step}"
+    notice, step = change.notice, change.step
+    place = feed, change.entry, f"notice_{change.number}_{step}"
+    fields = {"notice": {"code": notice.code, "words": notice.words, **asdict(notice)}}
+    return _delivery(place, f"notice.{step}", f"notice_{step}", verdict, fields)
+
+
+def _delivery(
+    place: tuple[str, bytes, str],
+    event: str,
+    what: str,
+    verdict: Verdict,
+    fields: Mapping[str, Any],
+) -> Delivery:
+    """Return a post; `place`: feed, entry of the report, and what of it makes the key its own."""
+    feed, entry, name = place[0], place[1].decode(), place[2]
+    key = f"{feed}/{entry}/{name}"
     message = {
         "v": 1,
         "key": key,
         "feed": feed,
         "entry": entry,
-        "what": f"notice_{change.step}",
+        "what": what,
         "verdict": asdict(verdict),
-        "notice": {"code": notice.code, "words": notice.words, **asdict(notice)},
+        **fields,
     }
-    return Delivery(key, f"notice.{change.step}", _body(message))
+    return Delivery(key, event, _body(message))
 
 
 def _body(message: Mapping[str, Any]) -> bytes:

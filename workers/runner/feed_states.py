@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class State(StrEnum):
+class TaskState(StrEnum):
     """What a feed does, or what it waits for."""
 
     LEASE = "its lease is requested; another process may hold it"
@@ -25,7 +25,7 @@ class State(StrEnum):
     CLOSED = "it is no longer served"
 
 
-class Event(StrEnum):
+class TaskEvent(StrEnum):
     """What happened to a feed."""
 
     LEASED = "its lease was acquired"
@@ -42,37 +42,44 @@ class Event(StrEnum):
     CLOSED = "its service ended"
 
 
-AT_WORK: Final = frozenset({State.READY, State.IDLE, State.REFIT, State.BLOCKED})
+AT_WORK: Final = frozenset({TaskState.READY, TaskState.IDLE, TaskState.REFIT, TaskState.BLOCKED})
 """States in which the session answers, once it gets what it waits for."""
 
 _FOUND: Final = {
-    Event.MUST_RECOVER: State.STARTING,
-    Event.HAS_WORK: State.READY,
-    Event.IS_SPENT: State.IDLE,
-    Event.NEEDS_REFIT: State.REFIT,
-    Event.IS_BLOCKED: State.BLOCKED,
+    TaskEvent.MUST_RECOVER: TaskState.STARTING,
+    TaskEvent.HAS_WORK: TaskState.READY,
+    TaskEvent.IS_SPENT: TaskState.IDLE,
+    TaskEvent.NEEDS_REFIT: TaskState.REFIT,
+    TaskEvent.IS_BLOCKED: TaskState.BLOCKED,
 }
 """Where a feed goes after a step, by what its session can do then."""
 
-_FAILED: Final = {Event.FAILED: State.PARKED, Event.CLOSED: State.CLOSED}
+_FAILED: Final = {TaskEvent.FAILED: TaskState.PARKED, TaskEvent.CLOSED: TaskState.CLOSED}
 
-_INTERRUPTED: Final = {Event.STOPPED: State.STOPPED, **_FAILED}
+_INTERRUPTED: Final = {TaskEvent.STOPPED: TaskState.STOPPED, **_FAILED}
 
-_WORKING: Final = {**_FOUND, Event.SILENCE: State.SILENT, **_INTERRUPTED}
+_WORKING: Final = {**_FOUND, TaskEvent.SILENCE: TaskState.SILENT, **_INTERRUPTED}
 
-TRANSITIONS: Final[dict[State, dict[Event, State]]] = {
-    State.LEASE: {Event.LEASED: State.HELD, **_FAILED},
-    State.HELD: {Event.LEASED: State.HELD, Event.BEGUN: State.STARTING, **_FAILED},
+TRANSITIONS: Final[dict[TaskState, dict[TaskEvent, TaskState]]] = {
+    TaskState.LEASE: {TaskEvent.LEASED: TaskState.HELD, **_FAILED},
+    TaskState.HELD: {
+        TaskEvent.LEASED: TaskState.HELD,
+        TaskEvent.BEGUN: TaskState.STARTING,
+        **_FAILED,
+    },
     # Without a session that can continue, a silent node is an error like any other.
-    State.STARTING: {**_FOUND, Event.SILENCE: State.PARKED, **_INTERRUPTED},
-    State.READY: _WORKING,
-    State.IDLE: _WORKING,
-    State.REFIT: _WORKING,
-    State.BLOCKED: _WORKING,
-    State.SILENT: _WORKING,
-    State.PARKED: {Event.RETRIED: State.LEASE, Event.CLOSED: State.CLOSED},
+    TaskState.STARTING: {**_FOUND, TaskEvent.SILENCE: TaskState.PARKED, **_INTERRUPTED},
+    TaskState.READY: _WORKING,
+    TaskState.IDLE: _WORKING,
+    TaskState.REFIT: _WORKING,
+    TaskState.BLOCKED: _WORKING,
+    TaskState.SILENT: _WORKING,
+    TaskState.PARKED: {TaskEvent.RETRIED: TaskState.LEASE, TaskEvent.CLOSED: TaskState.CLOSED},
     # Only its last commit is still confirmed; whatever the session could do, it answers no more.
-    State.STOPPED: {**dict.fromkeys((*_FOUND, Event.SILENCE), State.STOPPED), **_INTERRUPTED},
-    State.CLOSED: {},
+    TaskState.STOPPED: {
+        **dict.fromkeys((*_FOUND, TaskEvent.SILENCE), TaskState.STOPPED),
+        **_INTERRUPTED,
+    },
+    TaskState.CLOSED: {},
 }
 """The next state, by state and event. A pair that is missing cannot occur."""

@@ -19,7 +19,7 @@ from workers.feed.keys import FeedKeys
 from workers.feed.retention import Retention, changes
 from workers.feed.state import FeedState
 from workers.log import Logger
-from workers.runner.feed_states import AT_WORK, TRANSITIONS, Event, State
+from workers.runner.feed_states import AT_WORK, TRANSITIONS, TaskEvent, TaskState
 from workers.runner.redis_context import SLICE_ENTRIES, EffectiveSettings, RedisContext
 from workers.session import preflight, snapshots
 from workers.session.preflight import Preflight, open_store
@@ -188,7 +188,7 @@ class FeedTask:
 
     Attributes
     ----------
-    state : State
+    state : TaskState
         What the feed does or waits for.
     reason : str or None
         Why the feed was last parked, or waits for its node; None once it is answered again.
@@ -205,7 +205,7 @@ class FeedTask:
     ) -> None:
         self.feed, self._opening, self._context = feed, opening, context
         self._settings, self._store, self._telemetry = opening.settings, opening.store, telemetry
-        self.state = State.LEASE
+        self.state = TaskState.LEASE
         self.reason: str | None = None
         self.error: Exception | None = None
         self.retry_at = self.blocked_until = 0.0
@@ -231,7 +231,7 @@ class FeedTask:
         if self.lease.problem is not None:
             self._fail(WrongKeyType(self.lease.problem))
         elif self.lease.is_held:
-            self._move(Event.LEASED)
+            self._move(TaskEvent.LEASED)
         elif self.lease.holder:
             self._telemetry.enter("standby")
 
@@ -242,11 +242,11 @@ class FeedTask:
 
     def retry(self) -> None:
         """Leave the parked state: the lease is requested again."""
-        self._move(Event.RETRIED)
+        self._move(TaskEvent.RETRIED)
 
     def start(self) -> None:
         """Start to take the feed over, whose lease is held; `start_step` continues."""
-        self._move(Event.BEGUN)
+        self._move(TaskEvent.BEGUN)
         self._steps = self._start_steps()
 
     def start_step(self) -> None:
@@ -340,7 +340,7 @@ class FeedTask:
             self._note_no_snapshot("the grace period is nearly over")
         elif self._do(self._running.send_snapshot):
             self._stop_note = f"seq {self._running.position.seq}"
-        elif self.state is State.STOPPED:
+        elif self.state is TaskState.STOPPED:
             self._note_no_snapshot("a refit, or Redis, was awaited in vain")
 
     def _note_no_snapshot(self, reason: str) -> None:
@@ -353,10 +353,10 @@ class FeedTask:
         if note is not None and self._do(self._running.finish_snapshot):
             is_kept = self._running.unsaved == 0
             self._store.note("stopped", note)
-        if self.state is State.SILENT:
+        if self.state is TaskState.SILENT:
             log.warning("stopped without a snapshot", feed=self.feed, reason=self.reason)
         self._close_session()
-        self._move(Event.CLOSED)
+        self._move(TaskEvent.CLOSED)
         return is_kept
 
     @property
@@ -364,7 +364,7 @@ class FeedTask:
         assert self.session is not None
         return self.session
 
-    def _move(self, event: Event) -> None:
+    def _move(self, event: TaskEvent) -> None:
         self.state = TRANSITIONS[self.state][event]
 
     def _do(self, step: Callable[[], object]) -> bool:
@@ -374,7 +374,7 @@ class FeedTask:
             self._move(self._found())
             return True
         except Stopped:
-            self._move(Event.STOPPED)
+            self._move(TaskEvent.STOPPED)
         except (WorkerError, OnlineSVMError) as error:
             self._fail(error)
         except Exception as error:
@@ -382,29 +382,29 @@ class FeedTask:
             self._fail(error)
         return False
 
-    def _found(self) -> Event:
+    def _found(self) -> TaskEvent:
         """Return what the session can do now."""
         session = self.session
         if session is None or session.is_recovering:
-            return Event.MUST_RECOVER
+            return TaskEvent.MUST_RECOVER
         if session.needs_refit and not self._may_start_early(session):
             # Even without input, so that the next entry is answered at once.
-            return Event.NEEDS_REFIT if session.is_refit_pending else Event.HAS_WORK
+            return TaskEvent.NEEDS_REFIT if session.is_refit_pending else TaskEvent.HAS_WORK
         if session.is_spent:
-            return Event.IS_SPENT
-        return Event.IS_BLOCKED if self.blocked_until > time.monotonic() else Event.HAS_WORK
+            return TaskEvent.IS_SPENT
+        return TaskEvent.IS_BLOCKED if self.blocked_until > time.monotonic() else TaskEvent.HAS_WORK
 
     def _fail(self, error: Exception) -> None:
         """Wait for the node of the feed, or park the feed."""
         session = self.session
         can_continue = session is not None and not session.is_recovering
         is_silence = isinstance(error, Unavailable) and can_continue
-        self._move(Event.SILENCE if is_silence else Event.FAILED)
-        if self.state is State.SILENT:
+        self._move(TaskEvent.SILENCE if is_silence else TaskEvent.FAILED)
+        if self.state is TaskState.SILENT:
             self.reason = str(error)
             self.covered.clear()
             self._telemetry.waits(self.reason)
-        elif self.state is State.PARKED:
+        elif self.state is TaskState.PARKED:
             self._park(error)
 
     def _park(self, error: Exception) -> None:

@@ -28,7 +28,7 @@ from workers.refit.pool import RefitPool
 from workers.refit.process import Child
 from workers.refit.refitter import PooledRefitter
 from workers.runner.fair_turns import FairTurns
-from workers.runner.feed_states import State
+from workers.runner.feed_states import TaskState
 from workers.runner.feed_task import (
     CONSUMERS_CHECK_SECONDS,
     FeedFactory,
@@ -81,9 +81,9 @@ class FeedLoop:
         self._outages = outages
         self.feeds: dict[str, FeedTask] = {}
         # Each feed is in the group of its state, in the order in which the feeds reached it.
-        self._groups: dict[State, OrderedDict[str, FeedTask]]
-        self._groups = {state: OrderedDict() for state in State}
-        self._group_of: dict[str, State] = {}
+        self._groups: dict[TaskState, OrderedDict[str, FeedTask]]
+        self._groups = {state: OrderedDict() for state in TaskState}
+        self._group_of: dict[str, TaskState] = {}
         self._turns = FairTurns()  # of the feeds that are ready
         self._unconfirmed: dict[str, float] = {}  # by feed: when it last sent a commit
         self._uncovered_reads: dict[str, dict[str, StreamRead]] = {}  # by feed and key
@@ -97,7 +97,7 @@ class FeedLoop:
     @property
     def failure(self) -> Exception | None:
         """The error of the first feed, if all feeds are parked because of errors."""
-        if not self.feeds or len(self._groups[State.PARKED]) < len(self.feeds):
+        if not self.feeds or len(self._groups[TaskState.PARKED]) < len(self.feeds):
             return None
         errors = [task.error for task in self.feeds.values()]
         return None if None in errors else errors[0]
@@ -164,7 +164,7 @@ class FeedLoop:
             task = self.feeds.get(lease.feed)
             if task is None or task.lease is not lease:
                 continue
-            if task.state in (State.LEASE, State.HELD):
+            if task.state in (TaskState.LEASE, TaskState.HELD):
                 task.follow_lease()
                 self._settle(task)
             elif task.is_at_work:
@@ -173,7 +173,7 @@ class FeedLoop:
 
     def _retry_parked(self) -> None:
         """Request the leases of parked feeds whose retry time has come."""
-        parked = self._groups[State.PARKED]
+        parked = self._groups[TaskState.PARKED]
         if not parked:
             return
         now = time.monotonic()
@@ -214,13 +214,13 @@ class FeedLoop:
             if task is None:
                 continue
             self._check_order.append(feed)
-            if task.state is State.IDLE and feed not in self._unconfirmed:
+            if task.state is TaskState.IDLE and feed not in self._unconfirmed:
                 task.idle()
                 self._settle(task)
 
     def _answer(self) -> None:
         """Answer feeds that have input, in fair turns."""
-        for state in (State.REFIT, State.BLOCKED):
+        for state in (TaskState.REFIT, TaskState.BLOCKED):
             for task in list(self._groups[state].values()):
                 task.look()
                 self._settle(task)
@@ -230,7 +230,7 @@ class FeedLoop:
             began = time.perf_counter()
             task.work(is_alone=len(self._turns) == 1)
             now = time.perf_counter()
-            self._turns.charge(next_feed, now - began, task.state is State.READY)
+            self._turns.charge(next_feed, now - began, task.state is TaskState.READY)
             self._unconfirmed[next_feed] = time.monotonic()
             self._served.add(next_feed)
             self._settle(task)
@@ -239,7 +239,7 @@ class FeedLoop:
 
     def _start_feeds(self) -> None:
         """Do a step of one of the feeds that are taken over."""
-        held, starting = self._groups[State.HELD], self._groups[State.STARTING]
+        held, starting = self._groups[TaskState.HELD], self._groups[TaskState.STARTING]
         while held and len(starting) < MAX_STARTS:
             task = next(iter(held.values()))
             task.start()
@@ -266,13 +266,13 @@ class FeedLoop:
         for feed, since in list(self._unconfirmed.items()):
             task = self.feeds[feed]
             if not is_forced:
-                if task.state is State.READY:
+                if task.state is TaskState.READY:
                     continue  # its next commit confirms this one
                 if not task.can_confirm and since > long_ago:
                     continue
             del self._unconfirmed[feed]
             self._served.add(feed)
-            if task.is_at_work or task.state is State.STOPPED:
+            if task.is_at_work or task.state is TaskState.STOPPED:
                 task.finish_commit()
                 self._settle(task)
 
@@ -330,21 +330,21 @@ class FeedLoop:
 
     def _seconds_to_wait(self, max_wait: float) -> float:
         groups = self._groups
-        starting = groups[State.STARTING]
+        starting = groups[TaskState.STARTING]
         is_stalled = self._stalled > len(starting)
         can_cover = self._uncovered_reads and self._reader.has_room
         if len(self._turns) or can_cover or (starting and not is_stalled):
             return 0.0
         if starting:
             return min(max_wait, REPLAY_CHECK_SECONDS)
-        if groups[State.REFIT]:
+        if groups[TaskState.REFIT]:
             max_wait = min(max_wait, REFIT_CHECK_SECONDS)
-        if groups[State.BLOCKED]:
+        if groups[TaskState.BLOCKED]:
             max_wait = min(max_wait, CONSUMERS_CHECK_SECONDS)
         if self._unconfirmed:
             max_wait = min(max_wait, UNCONFIRMED_SECONDS)
-        if groups[State.PARKED]:
-            first = min(task.retry_at for task in groups[State.PARKED].values())
+        if groups[TaskState.PARKED]:
+            first = min(task.retry_at for task in groups[TaskState.PARKED].values())
             max_wait = min(max_wait, first - time.monotonic())
         if self._outages:
             max_wait = min(max_wait, self._outages.seconds_left())
@@ -358,19 +358,19 @@ class FeedLoop:
                 del self._groups[before][feed]
             self._groups[state][feed] = task
             self._group_of[feed] = state
-            if before is State.SILENT:
+            if before is TaskState.SILENT:
                 self._outages.discard(feed)
-        if state is State.READY:
+        if state is TaskState.READY:
             self._turns.add(feed)
             return
         self._turns.discard(feed)
-        if state is State.IDLE:
+        if state is TaskState.IDLE:
             for read in task.reads():
                 self._request_read(task, read)
-        elif state is State.SILENT:
+        elif state is TaskState.SILENT:
             self._drop_pending(feed)
             self._outages.add(feed, task.wait_replicas, task.reason or "")
-        elif state is State.PARKED:
+        elif state is TaskState.PARKED:
             self._drop_pending(feed)
             self._unlogged.append(task)
             self._release(task)

@@ -6,12 +6,12 @@ from world import push, rows
 
 from workers.errors import ConfigurationChanged
 from workers.runner import feed_task
-from workers.runner.feed_states import AT_WORK, TRANSITIONS, Event, State
+from workers.runner.feed_states import AT_WORK, TRANSITIONS, TaskEvent, TaskState
 from workers.runner.feed_task import FeedTask
 from workers.runner.loop import FeedLoop
 from workers.session.session import Session
 
-STATES, EVENTS = list(State), list(Event)
+STATES, EVENTS = list(TaskState), list(TaskEvent)
 
 EVERY_PAIR = """
          LEASED BEGUN    MUST_RECOVER HAS_WORK IS_SPENT NEEDS_REFIT IS_BLOCKED SILENCE FAILED STOPPED RETRIED CLOSED
@@ -89,7 +89,7 @@ def test_each_pair_of_state_and_event_leads_to_one_state(state, event, expected)
 @pytest.mark.parametrize("line", RECORDED.strip().splitlines())
 def test_the_table_gives_what_the_loop_did_before_it(line):
     state, event, after = line.split()
-    assert TRANSITIONS[State[state]][Event[event]] is State[after]
+    assert TRANSITIONS[TaskState[state]][TaskEvent[event]] is TaskState[after]
 
 
 def reachable(start, without=()):
@@ -102,13 +102,13 @@ def reachable(start, without=()):
 
 
 def test_every_feed_can_be_answered_again_unless_it_is_closed():
-    assert reachable(State.LEASE) == set(STATES)
-    assert {state for state in STATES if AT_WORK - reachable(state)} == {State.CLOSED}
+    assert reachable(TaskState.LEASE) == set(STATES)
+    assert {state for state in STATES if AT_WORK - reachable(state)} == {TaskState.CLOSED}
 
 
 def test_a_predictor_ahead_of_the_commits_answers_nothing_more():
     """Only `PARKED`, which closes the session, leads from `STOPPED` to work."""
-    assert reachable(State.STOPPED, {State.PARKED}) == {State.STOPPED, State.CLOSED}
+    assert reachable(TaskState.STOPPED, {TaskState.PARKED}) == {TaskState.STOPPED, TaskState.CLOSED}
 
 
 class Watched:
@@ -138,8 +138,8 @@ class Watched:
             by_state[task.state].add(feed)
         ready = {feed for feed in loop.feeds if feed in loop._turns}
         sessions = {feed for feed, task in loop.feeds.items() if task.session is not None}
-        without = by_state[State.LEASE] | by_state[State.HELD] | by_state[State.PARKED]
-        if groups != by_state or ready != by_state[State.READY] or sessions & without:
+        without = by_state[TaskState.LEASE] | by_state[TaskState.HELD] | by_state[TaskState.PARKED]
+        if groups != by_state or ready != by_state[TaskState.READY] or sessions & without:
             self.wrong.append((groups, by_state, ready, sessions))
 
 
@@ -178,7 +178,8 @@ def test_each_feed_is_in_the_one_group_of_its_state(feeds, redis_url, monkeypatc
     assert raised, "the feed was to fail"
     assert (watched.wrong, watched.turns > 0) == ([], True)
     assert {after for _, _, after in watched.moves} >= {
-        *AT_WORK - {State.BLOCKED}, State.HELD, State.STARTING, State.PARKED, State.CLOSED,
+        *AT_WORK - {TaskState.BLOCKED}, TaskState.HELD, TaskState.STARTING, TaskState.PARKED,
+        TaskState.CLOSED,
     }  # fmt: skip
     expected = alone(redis_url, entries)
     assert [contents(store) for store in stores] == [expected] * 4

@@ -13,7 +13,7 @@ from world import push, rows, wait_until
 from workers.broker.leases import FeedLease
 from workers.broker.store import Store
 from workers.errors import Stopped, Unavailable
-from workers.runner.feed_states import State
+from workers.runner.feed_states import TaskState
 from workers.runner.feed_task import FeedOpening, FeedTask, SnapshotFetcher, WorkerContext
 from workers.runner.redis_context import redis_context
 from workers.session.known_feeds import KnownFeeds
@@ -47,7 +47,7 @@ def taken_over(store, given):
         task.lease = FeedLease(store.keys.feed, store.keys.lease, 10.0, is_held=True)
         task.follow_lease()
         task.start()
-        while task.state is State.STARTING:
+        while task.state is TaskState.STARTING:
             task.start_step()
         yield task, budget
         task.stop()
@@ -70,7 +70,7 @@ def answer(task, store, count):
 
     def is_done():
         arrive(task)
-        if found(task) is State.READY:
+        if found(task) is TaskState.READY:
             task.work()
         task.finish_commit()
         return has_answered(store, count)
@@ -90,14 +90,14 @@ def waiting_for_a_refit(store, monkeypatch):
         answer(task, store, 45)
         count = 45
         with held_refits(monkeypatch) as held:
-            while found(task) is not State.REFIT:
+            while found(task) is not TaskState.REFIT:
                 count += 1
                 push(store, rows(count, 0)[-1:], first=count)
                 answer(task, store, count)
             assert held.wait(30.0)
             push(store, rows(count + 5, 0)[-5:], first=count + 1)
             arrive(task)
-            assert found(task) is State.READY
+            assert found(task) is TaskState.READY
             yield task, budget
         budget.forget("another")
         task.blocked_until = 0.0
@@ -110,7 +110,7 @@ def test_a_turn_beyond_the_replay_budget_waits_for_no_refit(store, monkeypatch):
         turn = threading.Thread(target=task.work, daemon=True)
         turn.start()
         turn.join(30.0)
-        assert (turn.is_alive(), task.state) == (False, State.REFIT), (
+        assert (turn.is_alive(), task.state) == (False, TaskState.REFIT), (
             "it waits for the refit, which is held for longer"
         )
 
@@ -118,7 +118,7 @@ def test_a_turn_beyond_the_replay_budget_waits_for_no_refit(store, monkeypatch):
 def test_a_feed_whose_consumers_are_behind_takes_its_refit_meanwhile(store, monkeypatch):
     with waiting_for_a_refit(store, monkeypatch) as (task, _):
         task.blocked_until = time.monotonic() + 60.0
-        assert found(task) is State.REFIT
+        assert found(task) is TaskState.REFIT
 
 
 def failing(monkeypatch, method, error):
@@ -135,14 +135,18 @@ def test_a_feed_keeps_its_session_while_redis_is_silent(store, monkeypatch):
     with taken_over(store, settings()) as (task, _):
         session = task.session
         arrive(task)
-        assert found(task) is State.READY
+        assert found(task) is TaskState.READY
         for method, step in (("answer", task.work), ("resume", task.resume)):
             with monkeypatch.context() as silent:
                 failing(silent, method, Unavailable("no reply"))
                 step()
-            assert (task.state, task.session, task.reason) == (State.SILENT, session, "no reply")
+            assert (task.state, task.session, task.reason) == (
+                TaskState.SILENT,
+                session,
+                "no reply",
+            )
         task.resume()
-        assert (task.state, task.reason) == (State.IDLE, None)
+        assert (task.state, task.reason) == (TaskState.IDLE, None)
         answer(task, store, 10)
 
 
@@ -150,10 +154,10 @@ def test_a_silent_redis_parks_a_feed_that_recovers(store, monkeypatch):
     push(store, rows(10, 0))
     with taken_over(store, settings()) as (task, _):
         task.session.reload()
-        assert found(task) is State.STARTING
+        assert found(task) is TaskState.STARTING
         failing(monkeypatch, "recover_step", Unavailable("no reply"))
         task.start_step()
-        assert (task.state, task.session, task.error) == (State.PARKED, None, None)
+        assert (task.state, task.session, task.error) == (TaskState.PARKED, None, None)
 
 
 def test_a_feed_whose_step_was_interrupted_leaves_no_snapshot(store, monkeypatch):
@@ -166,5 +170,5 @@ def test_a_feed_whose_step_was_interrupted_leaves_no_snapshot(store, monkeypatch
             failing(interrupted, "answer", Stopped("stopped"))
             task.work()
         task.finish_commit()
-        assert task.state is State.STOPPED
+        assert task.state is TaskState.STOPPED
     assert store.state().snapshot is None
