@@ -6,7 +6,6 @@ a lone worker on one server answers to the same input.
 
 import os
 import signal
-import threading
 import time
 from contextlib import ExitStack
 from functools import lru_cache
@@ -28,8 +27,6 @@ pytestmark = pytest.mark.scale
 
 COUNT = 600
 ALL = rows(COUNT)
-PADDING = ["pad", "x" * 20_000]
-"""A field that this program passes over; it makes the keys large."""
 
 lone = lru_cache(lone_outcome)
 
@@ -82,23 +79,6 @@ def wait_for_successor(cluster, feed, killed):
     return wait_until(
         lambda: cluster.node_of(f"{{{feed}}}") not in (None, killed), 60.0, "another node"
     )
-
-
-def test_a_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(site):
-    producer = site.fill(replicas=1, pause=0.004)
-    worker = site.answer(COUNT // 4, wait_replicas=1)
-    killed = time.monotonic()
-    site.primary.kill()
-    promoted = wait_for_successor(site.cluster, site.feed, site.primary)
-    # With its only replica promoted there is none to wait for: an acknowledgement needs another.
-    site.primary.launch()
-    producer.wait()
-    worker.wait_for(COUNT)
-    first = min(at for at in worker.times if at > killed + 0.2)
-    print(
-        f"\npromoted {promoted:.1f} s after the kill, confirmed again {first - killed:.1f} s after"
-    )
-    site.check(worker)
 
 
 def test_what_no_replica_has_is_not_confirmed_where_the_worker_asks_for_one(site):
@@ -222,27 +202,3 @@ def move(feed, source, target, times):
             times.append((time.monotonic() - began, size, key))
             time.sleep(0.05)  # the feed is at work between two keys
     finish_move(slot, source, target)
-
-
-def test_a_slot_is_moved_there_and_back_under_load(site):
-    padded = [[*fields, *PADDING] for fields in rows(900)]
-    producer = site.fill(padded, pause=0.004)
-    worker = site.answer(0)
-    source, target = site.primary, site.cluster.primaries[0]
-    times = []
-    for place in (225, 450):
-        worker.wait_for(place)
-        mover = threading.Thread(target=move, args=(site.feed, source, target, times))
-        mover.start()
-        mover.join(60.0)
-        assert not mover.is_alive()
-        assert set(site.cluster.keys_of(site.feed).values()) == {target}
-        source, target = target, source
-    producer.wait()
-    worker.wait_for(len(padded))
-    seconds, size, key = max(times)
-    print(
-        f"\nlongest MIGRATE {seconds * 1000:.0f} ms: {key} of {size / 1e6:.1f} MB; "
-        f"longest pause of the answers {worker.longest_pause():.2f} s"
-    )
-    site.check(worker, entries=padded)

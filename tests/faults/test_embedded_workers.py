@@ -4,7 +4,6 @@ import os
 import signal
 
 import pytest
-from fault_workers import is_holder
 from system_tools import oldest_redis
 from world import COUNT, SETTINGS, Worker, World, flags_of, wait_until
 
@@ -16,29 +15,6 @@ from workers.broker.embedded_directory import SERVER, server_pid
 def home(tmp_path):
     yield tmp_path
     embedded.stop(tmp_path / "online-svm")
-
-
-@pytest.mark.slow
-def test_two_workers_of_one_directory_share_its_server(home, expected):
-    """The server outlives the one that started it, be it killed; both were given no address."""
-    environment = os.environ | {"XDG_STATE_HOME": str(home)}
-    place, command = home / "online-svm", ("worker", "f", "--quiet", *flags_of(SETTINGS))
-    with Worker(*command, env=environment) as one, Worker(*command, env=environment) as other:
-        wait_until(lambda: embedded.running(place) is not None)
-        with World(embedded.running(place).url, "f", retry_timeout=10.0) as world:
-            world.push(COUNT // 2)
-            world.wait_for(COUNT // 2, 90.0)
-            assert (one.poll(), other.poll()) == (None, None)
-            server = (place / "redis.pid").read_text()
-            killed, stays = (one, other) if is_holder(world.store, one) else (other, one)
-            killed.kill()
-            world.push(COUNT // 2)
-            world.wait_for(COUNT)
-            assert world.outcome() == expected
-            assert world.store.state().epoch == 2
-            assert is_holder(world.store, stays)
-            assert (place / "redis.pid").read_text() == server
-        stays.stopped()
 
 
 def test_a_feed_goes_on_when_another_server_follows_the_one_that_was_killed(

@@ -15,9 +15,8 @@ from subprocess import PIPE
 
 import pytest
 from processes import LIMIT, Process, free_port
-from ray_nodes import LOOPBACK, cluster
 from system_tools import package
-from world import SETTINGS, World, flags_of, wait_until
+from world import World, wait_until
 
 package("starlette", "pip install 'online-svm[http]'")
 
@@ -161,41 +160,3 @@ def test_the_page_and_the_gateway_work(filled, hostile):
 def test_processes_of_a_backtest_work(hostile):
     told = hostile.run(hostile.program, "backtest", *COMPARED, "--processes", "2", seconds=120)
     assert [json.loads(line)["name"] for line in told.splitlines()] == ["base", "wide"]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_demonstration_works(hostile, tmp_path):
-    picture = tmp_path / "curves.png"
-    said = hostile.run(hostile.program, "demo", "--picture", picture, "--speed", "20", seconds=240)
-    assert "2,400 examples answered" in said
-    assert picture.exists()
-
-
-@pytest.mark.slow
-def test_a_fleet_works(own_redis, feed, hostile, tmp_path):
-    package("ray", "pip install 'online-svm[ray]'")
-    env = hostile.options["env"] | LOOPBACK
-    with cluster([2], tmp_path / "notes") as nodes, World(own_redis.url, feed) as world:
-        world.push()
-        where = ("--address", nodes.address, "--redis", own_redis.url, "--name", feed)
-        command = (hostile.program, "fleet", *where)
-        hostile.run(*command, feed, *flags_of(SETTINGS), env=env, seconds=180)
-        world.wait_for(world.pushed)
-        compared = (hostile.program, "backtest", *COMPARED, "--ray", nodes.address)
-        told = hostile.run(*compared, env=env, seconds=120)
-        assert len(told.splitlines()) == 2
-        hostile.run(*command, "--replicas", "0", env=env, seconds=180)
-        world.check()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", [
-    ("worker", "--figure", "gateway", "--requests", "100"),
-    ("quality", "--streams", "phishing", "--rows", "rolling LR", "--shuffles", "2",
-     "--examples", "500"),
-], ids=["processes", "parallel"])  # fmt: skip
-def test_benchmarks_work(hostile, arguments):
-    package("starlette", "pip install 'online-svm[http]'")
-    told = hostile.run(sys.executable, ROOT / "scripts" / "bench", *arguments, seconds=150)
-    assert told

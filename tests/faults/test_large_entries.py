@@ -97,18 +97,6 @@ def test_an_entry_beyond_the_bytes_is_refused_before_it_is_parsed(kind, monkeypa
         assert found.ids == [None] * len(batch)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
-def test_a_batch_of_dense_entries_costs_what_one_of_them_does():
-    raw = KINDS["nested"](60_000)  # each below the size from which its values are counted
-    schema = FeatureSchema(PredictorConfig(features=4))
-    batch = [(b"%d-0" % i, [b"x", raw, b"y", b"a"]) for i in range(1, 200)]
-    grown = peak_since()
-    found = decode(batch, schema, Limits())
-    assert {error.code for error in found.rejected.values()} == {"dimension"}
-    assert grown() < 3 * 200 * len(raw)
-
-
 def test_names_full_of_commas_and_brackets_are_no_values():
     names = [f"{i:05d}" + ",[{" * 80 for i in range(3000)]
     raw = json.dumps(dict.fromkeys(names, 1.5)).encode()

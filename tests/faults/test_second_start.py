@@ -71,15 +71,6 @@ def test_input_is_given_up_where_that_is_asked_for_and_it_is_announced(keeping):
     keeping.check()
 
 
-def test_a_feed_of_a_version_that_stored_none_of_it_goes_on(keeping):
-    keeping.store.call("HDEL", keeping.store.keys.state, "retention")
-    said = work(keeping, HALF, "--keep-input")
-    assert "from now on" not in said
-    assert kept(keeping) == COUNT
-    assert keeping.store.state().retention.keep_input
-    keeping.check()
-
-
 def test_bounds_and_the_policy_are_those_of_the_first_start(begun):
     work(begun, HALF, *BOUNDS)
     stored = begun.store.state().retention

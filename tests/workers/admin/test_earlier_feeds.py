@@ -13,11 +13,9 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings, load
-from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.stored_settings import stored_settings
-from workers.recording.begin import RestorePoint
 from workers.session import preflight
 from workers.session.answer import process
 from workers.session.preflight import open_store
@@ -121,13 +119,6 @@ def test_the_table_shows_the_other_feeds_and_answers_are_printed_as_they_are_sto
     code, out, err = run("status")
     assert (code, feed in out) == (0, True)
     assert f"{NAME}: feed '{NAME}' was begun under semantics {SEMANTICS - 1}" in err
-
-
-def test_its_backup_is_not_restored(earlier):
-    before = contents(earlier)
-    with pytest.raises(BadConfiguration, match="online-svm fork"):
-        RestorePoint.of(earlier)
-    assert contents(earlier) == before
 
 
 def test_its_fork_has_the_kept_input_and_todays_defaults(run, earlier, redis_url, feed):

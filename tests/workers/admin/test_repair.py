@@ -26,7 +26,6 @@ from workers.errors import (
     Fenced,
     InputLost,
     NotRepairable,
-    OutputAhead,
     ReplayMismatch,
     StateAhead,
 )
@@ -95,15 +94,6 @@ def everything(store):
     flat = store.call("HGETALL", store.keys.state)
     streams = copies(store, "out", "met", "dlq", "input")
     return dict(zip(flat[::2], flat[1::2], strict=True)), streams
-
-
-def test_a_state_behind_the_answers_is_named_with_the_way_on(store, whole):
-    behind(store, whole[0])
-    told = r":out is newer than .*:st: the state ends at 60-0 \(seq 60\), the answers end at 120-0"
-    with pytest.raises(
-        OutputAhead, match=told + ".*online-svm verify .* --repair .*restore .*reset"
-    ):
-        checked(store)
 
 
 def test_a_state_behind_its_answers_is_moved_to_their_end(store, whole):

@@ -1,27 +1,18 @@
 """`backtest` as it is typed: files, feeds, tables, curves, Ctrl-C, and bad input in one line."""
 
-import os
 import re
-import signal
-import sys
-import time
-from contextlib import suppress
-from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import orjson
 import pytest
 from answered_feed import ROWS, SETTINGS
-from processes import Process
 
 from workers.broker.store import Store
 from workers.offline.backtest.table import WIDTH
 
 LIMIT = ("--limit", "150", "--processes", "1")
 SMALL = ("--set", "base:window=100,refit_every=50")
-SLOW = "slow:window=none,refit_every=1"
-PATIENCE = 60  # seconds, for a machine that does much else
 
 
 @pytest.fixture
@@ -36,17 +27,6 @@ def figures(text):
     for one in found:
         assert one.pop("microseconds") > 0.0
         one.pop("was_kept")
-    return found
-
-
-def at_work(group):
-    """The processes of a group that are not dead yet; a dead one may wait to be collected."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, _, of_group = path.read_text().rpartition(")")[2].split()[:3]
-            if int(of_group) == group and state != "Z":
-                found.append(path.parent.name)
     return found
 
 
@@ -122,31 +102,6 @@ def test_the_curves_are_a_picture_that_tells_its_figures(run, tmp_path):
     assert matplotlib.image.imread(path).shape[2] == 4
     assert b"base: log loss 0." in path.read_bytes()
     assert b"wide: log loss 0." in path.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_run_that_is_interrupted_goes_on_where_it_was(run, interruptible, tmp_path):
-    out = tmp_path / "out"
-    command = ["Phishing", *SMALL, "--set", SLOW, "--out", str(out), "--json", "--processes", "1"]
-    whole = [sys.executable, "-m", "workers.cli", "backtest", *command]
-    with Process(whole, stderr=-1, stdout=-1, text=True, start_new_session=True) as process:
-        deadline = time.monotonic() + PATIENCE
-        while not [*out.glob("*.json")]:
-            assert time.monotonic() < deadline
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        told, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 130
-        assert told == ""
-        assert f"1 of 2 configurations finished and kept in {out}; the same command" in errors
-        assert "Traceback" not in errors
-        while at_work(process.pid):
-            assert time.monotonic() < deadline + PATIENCE
-            time.sleep(0.05)
-    code, told, _ = run(*command[:3], "--out", str(out), "--json")
-    assert code == 0
-    assert [orjson.loads(line)["was_kept"] for line in told.splitlines()] == [True]
 
 
 def test_rows_that_cannot_be_used_are_told_with_the_reason(run, tmp_path):

@@ -4,20 +4,7 @@ from answered_feed import ROWS, SETTINGS, copy
 from world import work
 
 from workers.broker.leases import Holder
-from workers.broker.store import Store
 from workers.reading.registry import names
-
-
-def test_fork_copies_the_input_under_the_same_ids(answered, run, redis_url):
-    feed, _ = answered
-    code, out, err = run("fork", feed)
-    assert (code, out) == (0, f"{feed}-2\n")
-    assert f"online-svm worker {feed}-2" in err
-    with Store(redis_url, feed) as store, Store(redis_url, f"{feed}-2") as forked:
-        assert forked.last_entries(forked.keys.input, 1000) == store.last_entries(
-            store.keys.input, 1000
-        )
-    run("reset", f"{feed}-2", "--yes", "--input")
 
 
 def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(

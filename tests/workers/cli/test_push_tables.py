@@ -123,12 +123,6 @@ def test_a_producer_without_the_right_pushes_and_stores_nothing(store, monkeypat
     assert not store_convention(store, Convention(decimal=","))
 
 
-def test_a_file_that_does_not_exist_is_missing(run, feed, tmp_path):
-    for name in ("nowhere.csv", "nowhere.xlsx", "nowhere.parquet", "nowhere"):
-        code, _, err = run("push", feed, name, "--label", "y")
-        assert (code, f"{name}: no such file" in err) == (2, True)
-
-
 def test_a_fork_and_a_restored_backup_keep_how_tables_are_written(
     run, redis_url, store, feed, table, tmp_path
 ):

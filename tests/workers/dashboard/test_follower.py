@@ -242,25 +242,6 @@ def test_after_an_erasure_the_alarms_since_then_are_shown_though_n_is_lower(mail
     assert said(follower.shown) == "Do not trust them since example 900: the labels changed"
 
 
-@pytest.mark.parametrize("viewers", [0, 1])
-def test_no_guarantee_stays_told_whatever_comes_after_the_answer(mail, follower, viewers):
-    mail.hold()
-    mail.answer(guarantee="none", reason="no calibration example")
-    mail.report(120)
-    others = [
-        {"v": 2, "status": "label", "seq": 2, "n": 1},
-        {"v": 2, "status": "duplicate", "seq": 3, "n": 1, "first": 0},
-        {"v": 2, "status": "rejected", "seq": 4, "n": 1, "code": "label", "reason": "empty"},
-    ]
-    follower.viewers = viewers
-    for seq, other in enumerate(others, 2):
-        mail.put(mail.keys.out, "*", other)
-        mail.store.call("HSET", mail.keys.state, "seq", seq)
-        follower.update()
-        assert said(follower.shown) == "Take care: the answers have no guarantee"
-        assert len(follower.shown.answers) == viewers * seq
-
-
 def test_what_somebody_notes_is_read_at_once_where_somebody_looks(mail, follower):
     mail.answer()
     follower.viewers = 1

@@ -90,16 +90,3 @@ def test_every_command_ends_with_4_and_one_line(worked, command):
     told = f"{worked.store.keys.state} is damaged: field 'cursor' is b'zz', not the ID of an entry"
     assert (code, told in err) == (4, True)
     assert len([line for line in err.splitlines() if line.startswith("online-svm: ")]) == 1
-
-
-def test_a_damaged_feed_hides_no_other_from_status(worked):
-    worked.store.register()
-    other = worked.beside("2")
-    other.push(COUNT)
-    other.answer()
-    other.store.register()
-    damage(worked, "cursor", "zz")
-    code, out, err = worked.run("status", "--json")
-    assert code == 0
-    assert f'"feed":"{other.feed}"' in out
-    assert f"{worked.feed}: {worked.store.keys.state} is damaged" in err

@@ -1,15 +1,11 @@
 """The facts of a feed: the same sentences in each outlet; no figure is worded elsewhere."""
 
-import ast
 import html
-from pathlib import Path
 
 import orjson
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import workers
 from workers.cli.status import describe
 from workers.dashboard.fact_cards import FactsCard
 from workers.dashboard.html_report import html_report
@@ -84,24 +80,3 @@ def test_report_and_card_show_the_facts_and_every_card_of_the_page():
     assert set(CARDS) == {*PICTURES, *(kind for kinds in TABS.values() for kind in kinds)}
     for kind in CARDS:
         assert (f"h2&gt;{kind.title} " in page) is (not kind.is_of_flow)
-
-
-OUTLETS = [
-    path
-    for folder in ("dashboard", "monitor", "gateway")
-    for path in sorted((Path(workers.__file__).parent / folder).rglob("*.py"))
-    if path.name != "text.py"  # sizes of drawings, and times
-] + [Path(workers.__file__).parent / "cli" / "status.py"]
-
-
-@pytest.mark.parametrize("path", OUTLETS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_no_outlet_formats_a_figure_itself(path):
-    """Counts have no decimals; the table of facts and `text.py` format all that has."""
-    formatted = [
-        part.value
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FormattedValue) and isinstance(node.format_spec, ast.JoinedStr)
-        for part in node.format_spec.values
-        if isinstance(part, ast.Constant)
-    ]
-    assert [spec for spec in formatted if spec[-1:] in "fe%" and ".0f" not in spec] == []

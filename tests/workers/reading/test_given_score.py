@@ -7,11 +7,8 @@ import pytest
 
 from online_svm import OnlinePredictor, PredictorConfig
 from online_svm.stream.validity_report import ValidityReport
-from workers.dashboard.reports import parsed
-from workers.dashboard.shown_feed import Excerpt
 from workers.message.encode import encode_report
-from workers.reading.facts import facts, score_text
-from workers.reading.status import FeedStatus
+from workers.reading.facts import score_text
 
 COUNT = 1200
 
@@ -43,14 +40,6 @@ def test_the_line_has_the_figures_of_the_score_itself(feed):
     assert f"; log loss {shown[2]}, ours ." in text
     low, high = (float(word) for word in text.split("off by ")[1].split(";")[0].split(" to "))
     assert low < announced - right < high
-
-
-def test_status_and_report_have_the_line(feed):
-    message = feed[2]
-    text = score_text(message)
-    past = Excerpt("f", reports=parsed([(b"1-0", message)]))
-    for found in (facts(FeedStatus(feed="f", report=message)), past.facts()):
-        assert text in [fact.sentence for fact in found if fact.name == "score"]
 
 
 def test_there_is_no_line_without_a_score_or_with_few_labels(feed):

@@ -3,10 +3,7 @@
 import pytest
 from world import World
 
-from workers.dashboard.reports import parsed
-from workers.dashboard.shown_feed import Excerpt
 from workers.monitor.metrics import of_report
-from workers.reading.answers import answer
 from workers.reading.label_facts import promise_text
 
 PROMISE = {"error": 0.4, "confidence": 0.6}
@@ -19,25 +16,6 @@ def world(redis_url, feed, run_command, capsys):
         made.answer()
         capsys.readouterr()
         yield made
-
-
-def test_a_promise_is_shown_wherever_costs_are(world):
-    store = world.store
-    entries = store.last_entries(store.keys.met, 1)
-    report = answer(entries[0])
-    promise = report["promise"]
-    assert promise["answered"] > 100
-    code, said, _ = world.run("status", world.feed)
-    assert code == 0
-    text = promise_text(promise)
-    assert f"promise    {text}" in said
-    actions = [answer(entry).get("action") for entry in store.last_entries(store.keys.out, 200)]
-    assert set(actions) - {None} <= {"a", "b", "review"}
-    assert "review" in actions or promise["holds"]
-    shares = [one for one in of_report({"f": report}) if one.name.endswith("decided_share")]
-    assert [sample.value for one in shares for sample in one.samples] == [promise["decided_share"]]
-    past = Excerpt("f", reports=parsed([(b"1-0", report)]))
-    assert text in [fact.sentence for fact in past.facts() if fact.name == "promise"]
 
 
 HELD = {

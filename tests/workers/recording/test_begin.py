@@ -14,7 +14,7 @@ from workers.admin import verify
 from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.errors import ConfigurationChanged, InputLost, StateLost
+from workers.errors import ConfigurationChanged, StateLost
 from workers.recording import begin as beginning
 from workers.recording.backup import backup
 from workers.recording.begin import begin
@@ -169,19 +169,6 @@ def test_other_settings_and_files_that_hold_no_model_are_refused_before_anything
     assert world.store.state() is None
     code, _, said = world.run("worker", "a", "b", "--from", file)
     assert (code, "--from begins one feed" in said) == (2, True)
-
-
-@pytest.mark.servers("embedded", "system")
-@pytest.mark.parametrize("lost", [("XDEL", "53-0"), ("XTRIM", "MINID", "70-0")])
-def test_input_that_was_lost_unanswered_is_missed(begun, saved, lost):
-    _, entries, _ = saved
-    begun.push(entries[:50])
-    begun.answer(BEFORE + 50).snapshot()
-    begun.push(entries[50:])
-    name, *words = lost
-    begun.store.call(name, begun.store.keys.input, *words)
-    with pytest.raises(InputLost, match=r"input lost: entries .* after 50-0 .* before they were"):
-        begun.answer(BEFORE + AFTER)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

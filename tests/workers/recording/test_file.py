@@ -3,7 +3,6 @@
 import os
 import random
 import resource
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -277,34 +276,6 @@ def finished(store, path):
     assert beside(path) == []
     with Recording.open(path) as file:
         assert verify_file(file).is_identical
-
-
-@pytest.mark.parametrize("seed", few_seeds(3))
-def test_a_kill_at_any_moment_leaves_the_older_content_whole(answered, path, seed):
-    rng, feed = random.Random(seed), answered.keys.feed
-    backup(answered, path)
-    saved, seq = path.read_bytes(), 100
-    last = ("--redis", answered.url)
-    for round_ in range(4):
-        path.write_bytes(saved)
-        go_on(answered, seq, seq + 60, **KEPT)
-        seq += 60
-        commands = (("backup", feed, path), ("backup", feed, path, "--follow", "--every", "0"))
-        command = (*COMMAND, *map(str, commands[round_ % 2]), *last)
-        process = Process(command, stdout=-3, stderr=-3)
-        began = time.monotonic()
-        while not (path.with_name(f"{path.name}-journal").exists() or process.poll() is not None):
-            assert time.monotonic() - began < 60
-            time.sleep(0.001)
-        time.sleep(rng.random() * 0.03)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        with Recording.open(path) as file:
-            assert verify_file(file).is_identical
-            assert file.state().position.seq in (100, seq)
-        backup(answered, path)
-        assert_whole(answered, path)
-        assert beside(path) == []
 
 
 @pytest.mark.parametrize("seed", few_seeds(3))

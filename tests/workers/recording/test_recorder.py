@@ -1,12 +1,9 @@
 """A recording holds every entry of a feed once, whatever becomes of the process that writes it."""
 
 import json
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -18,7 +15,6 @@ from recorded_feed import (
     BEGIN,
     DAY,
     HOSTILE,
-    SMALL,
     answering,
     assert_whole,
     entry,
@@ -28,16 +24,13 @@ from recorded_feed import (
     stream,
 )
 from session_steps import advance
-from world import Worker, flags_of, wait_until
+from world import wait_until
 
 from workers.admin.reset import reset
-from workers.broker import feed_reader
-from workers.broker.store import Store
 from workers.dashboard.past_run import read_past
 from workers.errors import BadConfiguration, InputLost, SnapshotsLost
 from workers.feed.position import parse_id
 from workers.feed.retention import DOWNSTREAM
-from workers.recording import recorder
 from workers.recording.backup import backup, recording
 from workers.recording.file import InvalidRecording
 from workers.recording.reader import Recording
@@ -86,20 +79,6 @@ def following(url, feed, path, every, **options):
     """Start the command that records a feed as it is answered."""
     command = (*COMMAND, feed, str(path), "--redis", url, "--follow", "--every", every)
     return Process(command, **options)
-
-
-def test_rows_are_those_of_the_streams_and_only_new_ones_are_added(answered, path):
-    assert backup(answered, path).done.answers == 100
-    assert_whole(answered, path)
-    assert backup(answered, path).done.answers == 0
-    go_on(answered, 100, 120)
-    assert backup(answered, path).done.answers == 20
-    assert_whole(answered, path)
-    assert [row["seq"] for row in rows_of(path, "answers")] == [*range(120)]
-    assert [row["id"] for row in rows_of(path, "input")] == [f"id-{i}" for i in range(120)]
-    with Recording.open(path) as file:
-        assert file.state().position == answered.state().position
-        assert verify_file(file).is_identical
 
 
 def test_a_late_label_names_its_example(embedded_url, feed, path):
@@ -191,14 +170,6 @@ def test_answers_that_were_trimmed_before_are_missed(answered, path):
     assert backup(answered, path, BackupOptions(accept_gap=True)).done.answers == 5
     with Recording.open(path) as file:
         assert file.facts()["answers_from"] == file.facts()["input_from"] == "115"
-
-
-def test_answers_that_are_all_trimmed_before_are_missed(answered, path):
-    backup(answered, path)
-    go_on(answered, 100, 120)
-    answered.call("XTRIM", answered.keys.out, "MAXLEN", "0")
-    with pytest.raises(InputLost, match="gave up answers 100 to 119 before they were recorded"):
-        backup(answered, path)
 
 
 def test_input_that_was_trimmed_before_is_missed(answered, path):
@@ -326,34 +297,6 @@ def test_the_file_of_another_feed_is_refused(answered, path):
             backup(store, path)
 
 
-def test_large_input_is_read_in_parts(answered, path, monkeypatch):
-    """A page has a thousand answers, and each of their entries may have a MiB."""
-    most = []
-    made = recorder.input_row
-
-    def watched(seq, entry):
-        most.append(seq)
-        return made(seq, entry)
-
-    read = Store.pages
-    sizes = []
-
-    def pages(self, stream, *span, **more):
-        for page in read(self, stream, *span, **more):
-            if stream == self.keys.input:
-                sizes.append(len(page))
-            yield page
-
-    monkeypatch.setattr(Store, "pages", pages)
-    monkeypatch.setattr(recorder, "input_row", watched)
-    monkeypatch.setattr(feed_reader, "PAGE_BYTES", 500)
-    done = backup(answered, path).done
-    assert (done.answers, done.inputs, done.missing) == (100, 100, 0)
-    assert 1 <= max(sizes[1:]) < 20
-    assert most == [*range(100)]
-    assert_whole(answered, path)
-
-
 def test_text_of_a_producer_is_data(embedded_url, feed, path):
     with answering(embedded_url, feed) as (store, answer, _):
         push(store, 0, 20)
@@ -398,39 +341,6 @@ def test_a_feed_that_waits_for_its_recording_loses_nothing_to_it(embedded_url, f
         reports = [json.loads(e[1][1])["n"] for e in file.each(file.keys.met, b"0-0")]
     assert [row["seq"] for row in rows_of(path, "answers")] == [*range(300)]
     assert reports == list(range(10, 271, 10))
-
-
-@pytest.mark.chaos
-def test_a_worker_trims_nothing_that_a_killed_paused_or_slow_backup_has_not_written(
-    embedded_url, feed, path
-):
-    """Both are the real commands; Redis keeps a hundred answers of 1,200."""
-    rng, total = random.Random(7), 1200
-    settings = SMALL | {"downstream": "block", "retain_out": 100, "replay_budget": 100}
-    command = ("worker", feed, "--redis", embedded_url, *flags_of(settings))
-    with Store(embedded_url, feed) as store, Worker(*command) as worker:
-        push(store, 0, total, step=60_000)
-        sent = stream(store, "input")
-        worker.wait_for(store, 1)
-        while (last_seq(path) or 0) < total - 1:
-            with following(embedded_url, feed, path, "0.1", stderr=-3) as process:
-                before = acknowledged(store)
-                wait_until(lambda before=before: acknowledged(store) != before)
-                time.sleep(rng.random())
-                process.send_signal(signal.SIGSTOP)
-                on_disk = sent[last_seq(path)][0] if last_seq(path) is not None else b"0-0"
-                time.sleep(rng.random())
-                for name in ("input", "out"):  # what comes next on disk is still there
-                    after = store.call("XRANGE", getattr(store.keys, name), b"(" + on_disk, "+")
-                    later = [at for at, _ in sent if parse_id(at) > parse_id(on_disk)]
-                    assert [at for at, *_ in after] == later[: len(after)], name
-                    assert bool(after) == bool(later) or name == "out"
-        assert store.length(store.keys.out) < 300
-        assert store.length(store.keys.input) < 1000
-    with Recording.open(path) as file:
-        assert [(at, list(f)) for at, f in file.each(file.keys.input, b"0-0")] == sent
-        assert verify_file(file).is_identical
-    assert [row["seq"] for row in rows_of(path, "answers")] == list(range(total))
 
 
 def test_the_command_follows_a_feed_and_others_read_the_file_meanwhile(embedded_url, feed, path):

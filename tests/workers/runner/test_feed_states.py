@@ -28,45 +28,6 @@ STOPPED  -      -        STOPPED      STOPPED  STOPPED  STOPPED     STOPPED    S
 CLOSED   -      -        -            -        -        -           -          -       -      -       -       -
 """  # noqa: E501 - a table that is read across
 
-# What the loop did before it had the table, in the tests of many feeds, of faults and of chaos:
-# processes killed and paused, servers killed, nodes silent, leases lost, commits refused, inputs
-# deleted, consumers behind, refits held and feeds given up.
-RECORDED = """
-LEASE LEASED HELD
-HELD BEGUN STARTING
-STARTING FAILED PARKED
-STARTING HAS_WORK READY
-STARTING IS_SPENT IDLE
-STARTING MUST_RECOVER STARTING
-STARTING NEEDS_REFIT REFIT
-STARTING STOPPED STOPPED
-READY FAILED PARKED
-READY HAS_WORK READY
-READY IS_BLOCKED BLOCKED
-READY IS_SPENT IDLE
-READY MUST_RECOVER STARTING
-READY NEEDS_REFIT REFIT
-READY SILENCE SILENT
-IDLE CLOSED CLOSED
-IDLE FAILED PARKED
-IDLE HAS_WORK READY
-IDLE IS_BLOCKED BLOCKED
-IDLE IS_SPENT IDLE
-IDLE MUST_RECOVER STARTING
-IDLE SILENCE SILENT
-REFIT FAILED PARKED
-REFIT HAS_WORK READY
-REFIT IS_SPENT IDLE
-REFIT NEEDS_REFIT REFIT
-BLOCKED FAILED PARKED
-BLOCKED HAS_WORK READY
-BLOCKED IS_BLOCKED BLOCKED
-BLOCKED IS_SPENT IDLE
-SILENT IS_SPENT IDLE
-SILENT SILENCE SILENT
-PARKED RETRIED LEASE
-"""
-
 
 def pairs():
     """Return every pair of state and event, with the state that the drawn table names."""
@@ -84,12 +45,6 @@ def pairs():
 def test_each_pair_of_state_and_event_leads_to_one_state(state, event, expected):
     found = TRANSITIONS[state].get(event)
     assert (found.name if found else "-") == expected
-
-
-@pytest.mark.parametrize("line", RECORDED.strip().splitlines())
-def test_the_table_gives_what_the_loop_did_before_it(line):
-    state, event, after = line.split()
-    assert TRANSITIONS[TaskState[state]][TaskEvent[event]] is TaskState[after]
 
 
 def reachable(start, without=()):

@@ -1,19 +1,10 @@
 """Many feeds in one process: each has the bytes that a worker of its own gives it."""
 
-import time
-from contextlib import ExitStack
-
 import pytest
-from fault_redis import Server
 from many_feeds import alone, contents, fill, newest_event, running, settings, wait_for
 from refits import slow_refits
-from structlog.testing import capture_logs
 from world import push, rows, wait_until
 
-from workers.admin.reset import reset
-from workers.broker import embedded
-from workers.broker.store import Store
-from workers.feed.keys import REGISTRY
 from workers.feed.selection import Selection
 from workers.runner import feed_task
 
@@ -94,18 +85,6 @@ def test_a_feed_that_fails_is_parked_and_the_others_go_on(feeds, redis_url):
     assert contents(good) == alone(redis_url, rows(COUNT, 1))
 
 
-def test_a_feed_that_was_set_aside_goes_on_once_it_is_repaired(feeds, redis_url, monkeypatch):
-    monkeypatch.setattr(feed_task, "FIRST_RETRY", 0.2)
-    (store,) = feeds("wrong")
-    push(store, rows(40, 0))
-    store.call("SET", store.keys.met, "no stream")
-    with running([store.keys.feed, f"{store.keys.feed}-none"], redis_url):
-        wait_until(lambda: store.call("TYPE", store.keys.lease) == b"string")
-        assert store.state() is None
-        store.call("DEL", store.keys.met)
-        wait_for(40, store)
-
-
 def test_new_feeds_are_taken_up_to_max_feeds(feeds, redis_url, feed):
     first, second, third = feeds("1", "2", "3")
     fill(rows(10, 0), first)
@@ -117,24 +96,6 @@ def test_new_feeds_are_taken_up_to_max_feeds(feeds, redis_url, feed):
         push(first, rows(10, 1), first=11)
         wait_for(20, first)
         assert third.state() is None
-
-
-def test_a_feed_that_only_has_input_is_answered_and_listed(feeds, redis_url, feed):
-    (store,) = feeds("unlisted")
-    with running([f"{feed}-*"], redis_url):
-        push(store, rows(30, 0))
-        wait_for(30, store)
-    assert store.call("SISMEMBER", REGISTRY, store.keys.feed) == 1
-
-
-def test_texts_of_the_registry_that_are_no_names_are_passed_over(own_redis):
-    with Store(own_redis.url, "f-1") as store:
-        fill(rows(10, 0), store)
-        bad = ["f-a b", "f-\n", "f-" + "x" * 100, "f-" + "y" * 1_000_000, "", "../f-2"]
-        store.call("SADD", REGISTRY, *bad)
-        with running(["f-*"], own_redis.url):
-            wait_for(10, store)
-        assert store.call("KEYS", "osvm:{*}:st") == [b"osvm:{f-1}:st"]
 
 
 @pytest.mark.parametrize("named", [(), ("stays",), ("stays", "goes")])
@@ -172,35 +133,6 @@ def test_a_second_process_waits_and_takes_over_every_feed(feeds, redis_url):
     assert [contents(store) for store in stores] == [alone(redis_url, rows(80, 0))] * 3
 
 
-def test_a_fenced_process_waits_for_the_lease_again(feeds, redis_url):
-    (store,) = feeds("a")
-    push(store, rows(60, 0)[:40])
-    with running([store.keys.feed, f"{store.keys.feed}-none"], redis_url, name="replaced"):
-        wait_for(40, store)
-        store.fence("another", None)  # as one that took the feed after a pause of this process
-        push(store, rows(60, 0)[40:], first=41)
-        wait_for(60, store)
-    assert contents(store) == alone(redis_url, rows(60, 0))
-
-
-def test_while_redis_is_gone_all_feeds_wait_for_it_and_then_go_on(tmp_path):
-    server = Server(tmp_path / "redis")
-    with ExitStack() as opened:
-        opened.callback(server.stop)
-        stores = [opened.enter_context(Store(server.url, f"f-{i}", block_ms=20)) for i in range(3)]
-        for store in stores:
-            store.retry_forever()
-        fill(rows(60, 0)[:40], *stores)
-        with running(["f-*"], server.url, settings=settings(lease=1.0)):
-            wait_for(40, *stores)
-            server.kill()
-            time.sleep(1.5)  # longer than the leases
-            server.start()
-            fill(rows(60, 0)[40:], *stores, first=41)
-            wait_for(60, *stores)
-        assert [contents(store) for store in stores] == [alone(server.url, rows(60, 0))] * 3
-
-
 def test_large_entries_of_one_feed_do_not_stop_the_others(feeds, redis_url):
     large, small = feeds("large", "small")
     with running([large.keys.feed, small.keys.feed], redis_url):
@@ -222,33 +154,3 @@ def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, monk
                  observe=lambda _feed, outcome: sizes.append(len(outcome.ids))):  # fmt: skip
         wait_for(COUNT * 20, hot)
     assert COUNT * 20 / len(sizes) > 30, sizes
-
-
-def test_a_flushed_feed_is_set_aside_until_it_is_reset(monkeypatch):
-    monkeypatch.setattr(feed_task, "FIRST_RETRY", 0.05)
-    monkeypatch.setattr(feed_task, "LAST_RETRY", 0.05)
-    with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
-        fill(rows(40, 0), store)
-        with running(["f*"], server.url):
-            wait_for(40, store)
-            store.call("FLUSHALL")
-            push(store, rows(40, 0))
-            wait_until(lambda: sum("set aside" in each["event"] for each in logged) >= 5)
-            assert store.types().keys() <= {store.keys.input, store.keys.lease}
-            reset(store, with_input=False, force=True)
-            wait_for(40, store)
-
-
-def test_a_standby_begins_no_feed_that_was_flushed_meanwhile():
-    names = ["f", "g", "other-*"]
-    with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
-        push(store, rows(40, 0))
-        with running(names, server.url, name="first"):
-            wait_for(40, store)
-            with running(names, server.url, name="second"):
-                wait_until(lambda: sum("waiting for the lease" in e["event"] for e in logged) >= 2)
-                time.sleep(0.5)  # it looks ten times a second
-                store.call("FLUSHALL")
-                push(store, rows(40, 0))
-                wait_until(lambda: sum("set aside" in each["event"] for each in logged) >= 4)
-                assert store.state() is None

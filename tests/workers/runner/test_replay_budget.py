@@ -1,11 +1,7 @@
 """The sum of the replays after a kill is bounded: feeds leave snapshots early."""
 
-import json
-import sys
-
 import pytest
 from many_feeds import alone, contents, fill, running, settings, wait_for
-from processes import Process
 from world import push, rows, wait_until
 
 from workers.session import snapshots
@@ -61,26 +57,3 @@ def test_within_the_budget_no_snapshot_is_left_early(stores, redis_url, feed):
     with running([f"{feed}-?"], redis_url, settings=settings(replay_budget=4 * 130)):
         wait_for(130, *stores)
         assert [store.state().snapshot for store in stores] == [None] * 4
-
-
-@pytest.mark.slow
-def test_a_process_that_was_killed_replays_the_budget_at_most(stores, redis_url, feed, tmp_path):
-    command = [
-        *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-?", "--redis", redis_url),
-        *("--classes", "a,b", "--window", "60", "--refit-every", "20"),
-        *("--replay-budget", "100", "--lease", "1", "--quiet", "--log-format", "json"),
-    ]
-    replayed, owed = [], []
-    for epoch, name in enumerate(("killed", "next"), 1):
-        log = tmp_path / name
-        with log.open("w") as said, Process(command, stderr=said) as process:
-            wait_for(130, *stores)
-            wait_until(lambda log=log: log.read_text().count('"at work"') == len(stores))
-            settle(stores)
-            assert {store.state().epoch for store in stores} == {epoch}
-            owed.append(sum(map(lacking, stores)))
-            process.kill()
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
-        replayed.append(sum(line["replayed"] for line in lines if line["event"] == "at work"))
-    assert replayed == [0, owed[0]]
-    assert 0 < owed[0] <= 100

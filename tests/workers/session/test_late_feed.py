@@ -9,8 +9,6 @@ from world import drain, push, session
 from workers.config.settings import Limits
 from workers.offline.backtest.prequential import HEADLINE, Configuration
 from workers.offline.backtest.prequential import answer as backtested
-from workers.reading.answers import answer
-from workers.reading.true_labels import TrueLabels
 
 LIMITS = Limits(dedupe_window=30)
 
@@ -22,20 +20,6 @@ def test_input_is_kept_of_the_examples_that_wait_beside_the_window(store):
     first = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)[0][0]
     examples = [i for i, entry in enumerate(entries) if entry.get("x", "[1]") != "[1]"]
     assert 0 < int(first.split(b"-")[0]) - 1 <= examples[-80]
-
-
-def test_labels_that_came_late_are_joined_to_their_answers(store):
-    entries = history(100)
-    push(store, flat(entries))
-    drain(session(store, 16, settings(), limits=LIMITS, keep_input=True), len(entries))
-    page = [entry for page in store.pages(store.keys.out, b"0-0") for entry in page]
-    messages = [answer(entry) for entry in page]
-    came = {m["example"]: m["label"] for m in messages if m["status"] == "label"}
-    truths = TrueLabels(store, with_late=True).of(page, messages)
-    for message, truth, entry in zip(messages, truths, entries, strict=True):
-        if message["status"] in ("ok", "warming"):
-            assert truth.label == came.get(entry["id"], entry.get("y"))
-    assert came
 
 
 def test_a_backtest_scores_what_is_learned_late_by_the_answer_it_was_given():

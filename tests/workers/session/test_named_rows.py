@@ -60,19 +60,6 @@ def answers(store):
     return [orjson.loads(fields[1]) for _, fields in page]
 
 
-def test_a_raw_table_with_late_labels_has_no_rejected_row(world, files):
-    rows, labels = files
-    late = World(world.url, world.feed, world._run_command, horizon=500, maturity="arrival",
-                 classes=("no", "yes"))  # fmt: skip
-    with late:
-        assert late.run("push", late.feed, str(rows), "--id", "number", "--no-label")[0] == 0
-        late.work(200)
-        assert late.run("push", late.feed, "--labels", str(labels), "--id", "number")[0] == 0
-        late.work(400)
-        assert {one["status"] for one in answers(late.store)} == {"warming", "label"}
-        assert late.store.state().position.n == 200
-
-
 def test_kinds_are_told_by_status(world, files):
     world = World(world.url, world.feed, world._run_command, **QUICK)
     with world:
@@ -103,35 +90,3 @@ def test_kinds_are_told_by_status(world, files):
         assert {line.split("country=")[1].split()[0] for line in near} <= {country, "(another)"}
         assert any(f"country={country}" in line for line in near)
         assert all("amount=" in line for line in near)
-
-
-def entries(count):
-    found = []
-    for i, row in enumerate(raw(count)):
-        x = {k: v for k, v in row.items() if k not in ("number", "outcome")}
-        if i >= 70:
-            x["new"] = i % 5
-        if i % 9 == 0:
-            del x["country"]
-        found.append(["x", json.dumps(x), "y", row["outcome"], "id", row["number"]])
-    return found
-
-
-def test_a_row_of_texts_costs_no_more_than_its_bytes_may(world):
-    """Half a million categories, hostile names and long texts: answered, and memory is bounded."""
-    hostile = [
-        {"\u202eevil": "\u202e", "a": "x" * 100_000, "": 1, "n" * 400: 2, "b\0": 3, "q": 1},
-        {f"k{i}": i for i in range(9_000)},
-        {f"m{i}": "" for i in range(9_000)} | {"q": 2},
-    ]
-    with World(world.url, world.feed, **QUICK) as feed:
-        feed.push(entries(60))
-        feed.push([["x", json.dumps(x), "y", "yes"] for x in hostile])
-        feed.push([["x", '{"a":"\\ud800","q":"a\\u0000b"}', "y", "no"]])
-        feed.push(entries(60))
-        feed.answer()
-        found = [one["status"] for one in answers(feed.store)]
-        assert found[:63] == ["warming"] * found.count("warming") + ["ok"] * (
-            63 - found.count("warming")
-        )
-        assert found[64:] == ["ok"] * 60

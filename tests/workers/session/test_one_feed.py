@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from fault_redis import Server
 from world import World, rows, wait_until
 
 from workers.admin.reset import reset
-from workers.stop import ONE_REQUEST_SECONDS
 
 COUNT = 600
 
@@ -83,36 +82,6 @@ def test_a_standby_outlives_a_restart_of_redis_and_then_takes_over(tmp_path):
         server.kill()
 
 
-@contextmanager
-def hung(redis):
-    """Let a Redis hang within the block."""
-    server = int((redis.directory / "redis.pid").read_text())
-    os.kill(server, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(server, signal.SIGCONT)
-
-
-def test_a_second_signal_exits_130_at_once(alone, own_redis):
-    """Redis hangs, so that the graceful stop cannot end before the second signal comes."""
-    worker = alone.worker("--grace", 120)
-    alone.wait_for(alone.push(1))
-    with hung(own_redis):
-        worker.terminate()
-        time.sleep(ONE_REQUEST_SECONDS + 1.0)
-        worker.terminate()
-        ended(worker, 130)
-
-
-def test_a_stop_ends_within_the_grace_period_even_if_redis_hangs(alone, own_redis):
-    worker = alone.worker("--grace", 2)
-    alone.wait_for(alone.push(1))
-    with hung(own_redis):
-        worker.terminate()
-        ended(worker, 0)
-
-
 def test_a_flushed_redis_exits_4(alone):
     worker = alone.worker()
     alone.wait_for(alone.push(1))
@@ -148,15 +117,3 @@ def test_a_standby_begins_no_feed_whose_state_it_saw_while_it_waited(alone):
     alone.push(1)
     ended(standby, 4)
     assert store.call("KEYS", "*") == [store.keys.input.encode()]
-
-
-@pytest.mark.slow
-def test_a_feed_without_its_state_is_not_begun_again(alone):
-    """Neither by the worker that runs nor by one that starts."""
-    first, store = alone.worker(), alone.store
-    alone.wait_for(alone.push(2))
-    store.call("DEL", store.keys.state)
-    alone.push(1)
-    for worker in (first, alone.worker()):
-        ended(worker, 4, "online-svm reset f")
-        assert (store.length(store.keys.out), store.state()) == (2, None)

@@ -52,14 +52,6 @@ def test_each_take_over_is_a_new_epoch_and_replays_from_the_newest_snapshot(work
     assert worked.state().writer == "tester"
 
 
-def test_libraries_that_an_earlier_version_stored_are_not_read(worked):
-    stored = b'{"some-library":"0.1.0"}'
-    worked.call("HSET", worked.keys.state, "environment", stored, "format", 1)
-    assert recovered(worked).replayed == 20
-    assert worked.state().pinned == OURS
-    assert worked.call("HMGET", worked.keys.state, "environment", "format") == [stored, b"1"]
-
-
 def test_other_bytes_than_were_committed_are_refused(worked):
     worked.call("HSET", worked.keys.state, "digest", "11" * 32)
     with pytest.raises(ReplayMismatch, match=r"committed 1111.*online-svm verify"):

@@ -10,7 +10,7 @@ from world import CONFIG, COUNT, SETTINGS, World, drain, payloads, rows, take_ba
 from online_svm.predictor.protocol import ProtocolConfig
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.errors import Fenced, InputLost, SnapshotsLost, Unavailable
+from workers.errors import Fenced, InputLost, Unavailable
 from workers.feed.position import parse_id
 from workers.feed.state import Pointer
 from workers.session import session as session_module
@@ -97,28 +97,6 @@ def test_the_input_keeps_the_window_through_restarts_and_not_much_more(world):
     assert learned_since(store) <= 2 * CONFIG.window
 
 
-def test_without_a_window_no_input_is_given_up(world):
-    world.push(120)
-    config = CONFIG.model_copy(update={"window": None})
-    world.answer(config=config, batch=5, snapshot_every=20)
-    assert oldest_input(world.store) == b"1-0"
-    assert len(world.store.state().marks) == 1
-
-
-def test_a_feed_without_stored_marks_keeps_its_window_from_now_on(world, expected):
-    world.push()
-    world.answer(130, snapshot_every=40)
-    store = world.store
-    state = store.state()
-    store.call("HDEL", store.keys.state, "marks")
-    store.call("XTRIM", store.keys.input, "MINID", "=", state.previous.cursor)
-    world.answer(170, snapshot_every=40)
-    assert store.state().marks[0].cursor == state.previous.cursor
-    world.answer(snapshot_every=40)
-    assert world.outcome() == expected
-    assert learned_since(store) >= CONFIG.window
-
-
 def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(world):
     world.push()
     stop = Stop()
@@ -176,17 +154,6 @@ def test_a_damaged_snapshot_is_passed_over_and_later_dropped(world, expected, ch
     assert state.snapshot.n > state.previous.n >= 120
     assert check_snapshots(world.store, state) == ()
     world.session()
-
-
-def test_two_damaged_snapshots_are_state_lost_and_nothing_is_written(world):
-    world.push()
-    world.answer(130, snapshot_every=50)
-    before = world.outcome()
-    for name in ("snapshot", "previous"):
-        damage(world.store, name, flip)
-    with pytest.raises(SnapshotsLost, match="damaged"):
-        world.session()
-    assert world.outcome() == before
 
 
 def test_a_zombie_is_fenced_at_its_next_commit_and_writes_nothing(world, expected):

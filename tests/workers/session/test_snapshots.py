@@ -6,7 +6,6 @@ import random
 import pytest
 from world import CONFIG, COUNT, drain, payloads, push, rows, session
 
-from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.config.settings import Limits
@@ -14,7 +13,6 @@ from workers.errors import InvalidStoredSnapshot, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START, Position
-from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer, SnapshotMove
 from workers.feed.state_fields import Mark
 from workers.session import snapshots
@@ -200,20 +198,6 @@ def test_snapshots_in_parts_change_no_byte_and_leave_nothing_behind(
         assert whole.state().snapshot.parts == 1
     assert set(parted.snapshot_keys()) == keys_of_parts(parted)
     assert all(parted.call("TTL", key) == -1 for key in keys_of_parts(parted))
-
-
-def test_the_parts_together_are_the_bytes_that_one_key_would_hold(parted):
-    state = parted.state()
-    at = state.snapshot
-    parts = parted.keys.snapshot_parts(at.n, at.sha256, at.parts)
-    data = b"".join(parted.call("GET", key) for key in parts)
-    chunks = tuple(parted.call("GET", key) for key in parted.keys.memory_chunks(at.chunks))
-    assert parted.get_snapshot(at) == (data, chunks)
-    whole = Pointer(at.n, at.sha256, at.cursor, chunks=at.chunks)
-    stored = snapshots.decode(data, whole, parted.keys.feed, state.pinned.config_hash, chunks)
-    predictor = OnlinePredictor(session(parted)._predictor.config)
-    predictor.restore(RecentIds(0).restore_from(stored.body), stored.chunks)
-    assert predictor.n == state.snapshot.n
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "swapped"])
