@@ -47,6 +47,7 @@ def test_a_setting_that_a_worker_refuses_is_refused_in_the_same_words(
     told = said_by(run_command, "check", *given)
     assert told[0] == 2
     assert name in " ".join(told[1])
+    assert "me:secret" not in " ".join(told[1])
     assert told == said_by(run_command, "worker", *given)
 
 
