@@ -40,6 +40,9 @@ class Alarm(StrictRecord):
     'announced 90 of 100, right were 84 (81 to 87)'
     >>> replace(off, kind="exchangeability", scope="labels").words
     'the share of class b has changed (watched since example 4,000)'
+    >>> replace(off, examples=None).words_since("Tue 2026-11-24 09:12 UTC")
+    'class b: announced 90 of 100, true were 84 (81 to 87), since example 4,000 (Tue 2026-11-24 \
+09:12 UTC)'
     >>> replace(off, kind="exchangeability", scope="scores", moved=(Moved("hour", 1.92),)).words
     'the features have changed (watched since example 4,000); feature hour has risen by 1.9 \
 standard deviations'
@@ -89,11 +92,16 @@ standard deviations'
     @property
     def words(self) -> str:
         """The finding, with the features that moved."""
+        return self.words_since()
+
+    def words_since(self, date: str = "") -> str:
+        """Return `words` with the date of the example `since`, if it is known."""
+        finding = self._finding(date)
         if self.kind != "exchangeability" or not self.moved:
-            return self.finding
+            return finding
         named = [str(part) for part in self.moved if abs(part.shift) >= MIN_NAMED_SHIFT]
         # Without a name nothing is said of the features: a stuck one keeps its mean.
-        return "; ".join([self.finding, *([", ".join(named)] if named else [])])
+        return "; ".join([finding, *([", ".join(named)] if named else [])])
 
     @property
     def gist(self) -> str:
@@ -110,7 +118,10 @@ standard deviations'
     @property
     def finding(self) -> str:
         """The finding in one sentence."""
-        since = f"since example {self.since:,}"
+        return self._finding()
+
+    def _finding(self, date: str = "") -> str:
+        since = since_example(self.since, date)
         if self.kind == "exchangeability":
             return f"{self._changed} (watched {since})"
         count = "" if self.examples is None else f"in {self.examples:,} "
@@ -125,6 +136,11 @@ standard deviations'
         if self.scope == "scores":
             return "the features have changed"
         return "the relation of labels to features has changed"
+
+
+def since_example(n: int, date: str = "") -> str:
+    """Return "since example ...", with the date of the example if it is known."""
+    return f"since example {n:,}{f' ({date})' if date else ''}"
 
 
 def part_words(scope: AlarmScope, name: str | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
-from online_svm.stream.alarm import AlarmScope, of_hundred, part_words
+from online_svm.stream.alarm import AlarmScope, of_hundred, part_words, since_example
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
 NOTICE_SCOPES: tuple[AlarmScope, ...] = ("overall", "bin", "category", "class", "slice")
@@ -65,9 +65,13 @@ class Notice(StrictRecord):
     @property
     def words(self) -> str:
         """The notice in one sentence."""
+        return self.words_since()
+
+    def words_since(self, date: str = "") -> str:
+        """Return `words` with the date of the example `since`, if it is known."""
         shares = self.announced, self.happened, self.lower, self.upper
         found = of_hundred(part_words(self.scope, self.name), *shares)
-        return f"{found}, in {self.examples:,} since example {self.since:,}"
+        return f"{found}, in {self.examples:,} {since_example(self.since, date)}"
 
 
 FeatureDirection = Literal["missing", "present", "risen", "fallen", "wider", "narrower"]
@@ -116,7 +120,11 @@ class FeatureNotice(StrictRecord):
     @property
     def words(self) -> str:
         """The notice in one sentence."""
-        since = f"since example {self.since:,}"
+        return self.words_since()
+
+    def words_since(self, date: str = "") -> str:
+        """Return `words` with the date of the example `since`, if it is known."""
+        since = since_example(self.since, date)
         if self.direction in ("missing", "present"):
             return f"feature {self.feature} is {self.direction} more often than usual, {since}"
         if self.direction in ("wider", "narrower"):

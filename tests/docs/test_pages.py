@@ -79,9 +79,12 @@ def commands(text):
     return [line for line in lines if line.strip() and (line[:1] != "#" or STOP.match(line))]
 
 
+DATE = re.compile(r"\([A-Z][a-z]{2} 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)")
+
+
 def words(line):
-    """Return a line with single blanks."""
-    return " ".join(line.split())
+    """Return a line with single blanks, without the time at which its example was learned."""
+    return " ".join(DATE.sub("(DATE)", line).split())
 
 
 def missing(shown, printed):

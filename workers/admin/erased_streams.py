@@ -18,13 +18,14 @@ from workers.broker.feed_reader import FeedReader
 from workers.broker.store import Store
 from workers.broker.streams import Entry
 from workers.errors import StateLost, Unavailable
+from workers.feed.keys import LEARNED_AGAIN
 from workers.feed.position import Digest, Position, parse_id
 from workers.feed.state_fields import count, digest, entry_id
 from workers.reading.answers import payload
 from workers.session.replay import links
 from workers.text import counted
 
-_BASE, _UNFINISHED = b"base", b"unfinished"
+_BASE, _UNFINISHED = LEARNED_AGAIN.encode(), b"unfinished"
 _UNKNOWN = b"-"
 _SHOWN = 5  # IDs in a message
 

@@ -10,7 +10,7 @@ from workers.errors import StateLost
 from workers.message.codes import parse
 from workers.reading.answers import message, payload
 from workers.reading.events import event_line, event_of, is_of_this_era, moment
-from workers.reading.incidents import alarm_line, raised_alarms
+from workers.reading.incidents import alarm_line, dates_of, raised_alarms
 from workers.text import printable, printable_json
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def alarm_lines(
             continue
         time = committed.get(entry[0])
         at = f"  committed {moment(time)} UTC" if time and is_of_this_era(time) else ""
-        yield from (printable(f"{text}{at}") for text in _alarm_texts(data))
+        yield from (printable(f"{text}{at}") for text in _alarm_texts(entry[0], data))
 
 
 def dead_letter_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
@@ -81,9 +81,10 @@ def event_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
             yield printable(event_line(event))
 
 
-def _alarm_texts(data: bytes) -> list[str]:
+def _alarm_texts(entry_id: bytes, data: bytes) -> list[str]:
     try:
-        return [alarm_line(raised.alarm) for raised in raised_alarms(b"0-0", _parsed(data))]
+        found = raised_alarms(entry_id, _parsed(data))
+        return [alarm_line(raised.alarm, dates_of(found)) for raised in found]
     except StateLost:
         return [_foreign(data)]
 

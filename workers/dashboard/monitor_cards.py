@@ -14,6 +14,7 @@ from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, Markup, scale, signed, whole
 from workers.reading.answers import number
 from workers.reading.benefit import as_list, as_object
+from workers.reading.dates import Dates, date_of
 from workers.reading.events import moment
 from workers.reading.incidents import Incident, RaisedAlarm
 from workers.reading.verdict import incident_sentence
@@ -203,7 +204,10 @@ class AlarmsCard(TextCard):
 def _notices(excerpt: Excerpt) -> Iterator[Section]:
     status = excerpt.status
     if found := [*status.notices, *status.silenced_notices]:
-        rows = [(whole(each.since), each.words) for each in found[:_MAX_ROWS]]
+        rows = [
+            (whole(each.since), each.words_since(date_of(excerpt.dates, each.since)))
+            for each in found[:_MAX_ROWS]
+        ]
         yield Section((), ("<notice since", "<<what is off"), rows)
 
 
@@ -211,15 +215,15 @@ def _incidents(excerpt: Excerpt) -> Iterator[Section]:
     if excerpt.incidents:
         columns = "<incident since", "<<what it says", "<until", "alarms", "<kinds"
         shown = reversed(excerpt.incidents[-_MAX_ROWS:])
-        yield Section((), columns, list(map(_incident, shown)))
+        yield Section((), columns, [_incident(one, excerpt.dates) for one in shown])
 
 
-def _incident(incident: Incident) -> list[Cell]:
+def _incident(incident: Incident, dates: Dates) -> list[Cell]:
     until = "open" if incident.until is None else f"{incident.until:,}"
     kind = "bad" if incident.until is None else "soft"
     return [
         whole(incident.since),
-        incident_sentence(incident),
+        incident_sentence(incident, dates),
         Markup(until, f'<span class="{kind}">{until}</span>'),
         whole(len(incident.parts)),
         ", ".join(sorted(incident.kinds)),
@@ -233,8 +237,10 @@ def _alarms(excerpt: Excerpt) -> Iterator[Section]:
         return
     more = len(alarms) - _MAX_ROWS
     rows = [
-        [whole(raised.alarm.n), raised.alarm.words, raised.alarm.kind[:20],
-         _done(raised.alarm.action), moment(raised.time), _committed(raised, excerpt)]
+        [whole(raised.alarm.n),
+         raised.alarm.words_since(date_of(excerpt.dates, raised.alarm.since)),
+         raised.alarm.kind[:20], _done(raised.alarm.action), moment(raised.time),
+         _committed(raised, excerpt)]
         for raised in reversed(alarms[-_MAX_ROWS:])
     ]  # fmt: skip
     columns = "<alarm at", "<<what was found", "<kind", "<done", "<time", "<committed"

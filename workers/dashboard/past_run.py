@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from workers.broker import commands
@@ -21,9 +22,11 @@ from workers.reading.incidents import (
     RaisedAlarm,
     ReportedOpenAlarms,
     commit_times,
+    dates_of,
     incidents,
     known_alarms,
 )
+from workers.reading.status import with_dates
 from workers.reading.true_labels import TrueLabels
 
 MAX_ALARMS = 10_000
@@ -101,11 +104,12 @@ def read_past(store: FeedReader, since: float | None = None, until: float | None
     events = [event for found in pages for event in known_events(found)]
     times = commit_times(store.entries(keys.raised))
     digest = store.state_fields("seq", "digest")
-    return Excerpt(
+    past = Excerpt(
         keys.feed, "n", reports, answers, [], alarms, events, committed=times,
         incidents=found_incidents, settings=stored_values(store), digest=_digest(*digest),
         silences=notice_silences(events),
     )  # fmt: skip
+    return replace(past, dates={**with_dates(store, past.status).dates, **dates_of(alarms)})
 
 
 def _digest(seq: bytes | None, digest: bytes | None) -> str:

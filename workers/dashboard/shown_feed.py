@@ -14,9 +14,10 @@ from workers.broker.streams import Entry
 from workers.dashboard.reports import NO_REPORT, Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.answers import message, newest_answer
+from workers.reading.dates import Dates, date_of
 from workers.reading.events import Event, moment
 from workers.reading.facts import Fact, facts
-from workers.reading.incidents import Incident, RaisedAlarm, ReportedOpenAlarms
+from workers.reading.incidents import Incident, RaisedAlarm, ReportedOpenAlarms, dates_of
 from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.lag import NO_LAG
 from workers.reading.status import FeedStatus
@@ -210,6 +211,7 @@ class Excerpt:
     incidents: list[Incident] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)  # stored settings, by group
     silences: Sequence[Event] = ()  # of notices
+    dates: Dates = field(default_factory=dict)  # of examples that alarms and notices name
     positive: str | None = None  # the class of interest; None for the rare ones
     digest: str = ""  # of all answers, with their number; empty if the source has none
 
@@ -227,7 +229,7 @@ class Excerpt:
             shown.feed, choice.axis, drawn, answers, flow, alarms, events,
             committed=shown.committed, pending=shown.status.lag.labels,
             incidents=shown.incidents, settings=shown.status.settings,
-            silences=shown.status.silences,
+            silences=shown.status.silences, dates={**shown.status.dates, **dates_of(alarms)},
         )  # fmt: skip
 
     @property
@@ -256,6 +258,7 @@ class Excerpt:
             lag=NO_LAG._replace(labels=self.pending),
             selective_labels=selective_labels(report or {}, lambda: newest),
             silences=tuple(self.silences),
+            dates=self.dates,
         )
 
     def facts(self) -> list[Fact]:
@@ -287,7 +290,10 @@ class Excerpt:
             return f"{raised} raised"
         last = self.incidents[-1]
         until = "and is open" if last.until is None else f"until example {last.until:,}"
-        return f"{raised} in {of}; the last began at example {last.since:,} {until}: {last.cause}"
+        began = f"at example {last.since:,}"
+        if date := date_of(self.dates, last.since):
+            began += f" ({date})"
+        return f"{raised} in {of}; the last began {began} {until}: {last.cause}"
 
     def trust(self) -> Verdict:
         """Return the verdict on the answers at the end of the excerpt."""

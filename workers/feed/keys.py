@@ -14,6 +14,7 @@ REGISTRY = "osvm:feeds"
 
 GROUP = "osvm"  # consumer group of `in` at the committed cursor, for people and autoscalers
 FIELD = "p"  # the only field of an entry of `out`, `met`, `alarms` and `events`
+LEARNED_AGAIN = "base"  # the field of `erased` with the position of the newest learner
 ALARM = "alarm"  # the only field of an entry of `raised`: the ID of an entry of `alarms`
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -25,10 +25,12 @@ from workers.monitor.webhook_post import (
     notice_delivery,
 )
 from workers.reading.answers import message, stored_values
+from workers.reading.dates import learned_at
 from workers.reading.events import Silences
 from workers.reading.incidents import (
     Incident,
     RaisedAlarm,
+    dates_of,
     known_alarms,
     open_at_alarm,
     raised_alarms,
@@ -150,7 +152,11 @@ class FeedAlarms:
         before = open_at_alarm(self._reader, entry[0]) if raised else None
         events = [event for event in timeline(raised, (), before) if event.step != "went_on"]
         cause = alarms[_index_of_change(raised, before)] if events else None
-        return [delivery(self.feed, event, of_incident(event.incident), cause) for event in events]
+        dates = dates_of(raised) if before is None else learned_at(self._reader, [before.since])
+        return [
+            delivery(self.feed, event, of_incident(event.incident, dates), cause)
+            for event in events
+        ]
 
     def _deliver_end(self, end: End) -> float:
         """Post the end of an incident; return the seconds until the next turn."""
@@ -166,14 +172,15 @@ class FeedAlarms:
         """Post the next change of a notice; return the seconds until the next turn."""
         if self._notices is None or (change := self._notices.next()) is None:
             return None
-        verdict = of_notice(change.notice)
+        notice = change.notice
+        verdict = of_notice(notice, dates=learned_at(self._reader, [notice.since]))
         if change.step == "ended":
             verdict = trust(
                 FeedStatus(
                     feed=self.feed, report=change.report, settings=stored_values(self._reader)
                 )
             )
-        wait = self._deliver(notice_delivery(self.feed, change, verdict), change.notice)
+        wait = self._deliver(notice_delivery(self.feed, change, verdict), notice)
         if wait is None:
             self._notices.done()
         return wait or 0.0

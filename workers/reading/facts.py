@@ -12,17 +12,17 @@ from typing import Any
 
 from online_svm.config import SCORE
 from online_svm.metrics.estimate import Estimate
+from online_svm.stream.alarm import since_example
 from workers.reading.agreement import ReportedAgreement
 from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, as_list, as_object
+from workers.reading.dates import Dates, date_of
 from workers.reading.incidents import Incident, alarm_line
 from workers.reading.label_facts import budget_text, late_label_texts, pending_text, promise_text
 from workers.reading.notices import AnyNotice, SilencedNotice
-from workers.reading.status import FeedStatus
+from workers.reading.status import MAX_ALARMS, MAX_NAMED, FeedStatus
 from workers.text import counted, four_digits, share
 
-_MAX_NAMED = 8  # features, and open notices, that are named
-_MAX_ALARMS = 3  # alarms of the open incident
 _Z = 3.29  # two-sided .1 %, as for the verdict
 _MAX_CHARS = 300  # characters of a text that another program may have written
 _MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
@@ -60,8 +60,10 @@ def facts(status: FeedStatus) -> list[Fact]:
     in all: nothing scored yet
     """
     report = status.report or {}
-    found = [*_incident(status.incident), *_texts("notice", _listed(status.notices, "open notice"))]
-    found += _texts("silenced", _listed(status.silenced_notices, "silenced notice"))
+    dates = status.dates
+    found = list(_incident(status.incident, dates))
+    found += _texts("notice", _listed(status.notices, "open notice", dates))
+    found += _texts("silenced", _listed(status.silenced_notices, "silenced notice", dates))
     found += _texts("selective", [status.selective_labels])
     if status.report is not None:
         found += [*_windowed(report), *_cumulative(report), *_limits(report, status.settings)]
@@ -85,20 +87,24 @@ def _texts(name: str, sentences: Iterable[str | None]) -> Iterator[Fact]:
             yield Fact(name, sentence)
 
 
-def _incident(incident: Incident | None) -> Iterator[Fact]:
+def _incident(incident: Incident | None, dates: Dates) -> Iterator[Fact]:
     if incident is None:
         return
     alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
-    yield Fact("incident", f"since example {incident.since:,}, {alarms}, of {kinds}")
+    since = since_example(incident.since, date_of(dates, incident.since))
+    yield Fact("incident", f"{since}, {alarms}, of {kinds}")
     found = incident.findings
-    yield from _texts("alarm", [alarm_line(alarm) for alarm in found[:_MAX_ALARMS]])
-    if (more := len(found) - _MAX_ALARMS) > 0:
+    yield from _texts("alarm", [alarm_line(alarm, dates) for alarm in found[:MAX_ALARMS]])
+    if (more := len(found) - MAX_ALARMS) > 0:
         yield Fact("alarm", f"and {counted(more, 'other test')}")
 
 
-def _listed(notices: Sequence[AnyNotice | SilencedNotice], noun: str) -> Iterator[str]:
-    yield from (notice.words for notice in notices[:_MAX_NAMED])
-    if (more := len(notices) - _MAX_NAMED) > 0:
+def _listed(
+    notices: Sequence[AnyNotice | SilencedNotice], noun: str, dates: Dates
+) -> Iterator[str]:
+    for notice in notices[:MAX_NAMED]:
+        yield notice.words_since(date_of(dates, notice.since))
+    if (more := len(notices) - MAX_NAMED) > 0:
         yield f"and {counted(more, noun)} more"
 
 
@@ -378,8 +384,8 @@ def feature_text(features: Mapping[str, Any]) -> str:
     ]
     found = [", ".join(counts)] if counts else []
     if unused := by_kind.get("text", []):
-        more = f" and {len(unused) - _MAX_NAMED:,} more" if len(unused) > _MAX_NAMED else ""
-        named = ", ".join(name[:40] for name in unused[:_MAX_NAMED])
+        more = f" and {len(unused) - MAX_NAMED:,} more" if len(unused) > MAX_NAMED else ""
+        named = ", ".join(name[:40] for name in unused[:MAX_NAMED])
         found.append(f"set aside as text: {named}{more}")
     return "; ".join(found)
 

@@ -20,6 +20,7 @@ from workers.errors import StateLost
 from workers.feed.keys import ALARM
 from workers.feed.position import parse_id
 from workers.reading.answers import answer, message, no_answer
+from workers.reading.dates import NO_DATES, Dates, date_of
 from workers.reading.usage import permitted
 
 MAX_PARTS = 200
@@ -52,6 +53,11 @@ def raised_alarms(entry_id: bytes, payload: Any) -> list[RaisedAlarm]:
     return [RaisedAlarm(entry_id, seq, alarm) for alarm in alarms]
 
 
+def dates_of(raised: Iterable[RaisedAlarm]) -> dict[int, float]:
+    """Return the times of alarms by the example that raised them."""
+    return {one.alarm.n: one.time for one in raised}
+
+
 def known_alarms(entries: Iterable[tuple[bytes, Any]]) -> list[RaisedAlarm]:
     """Return the alarms of entries (ID, parsed payload), without entries of other programs."""
     found = []
@@ -75,8 +81,8 @@ def _alarm_of(fields: Mapping[str, Any]) -> Alarm:
     return alarm
 
 
-def alarm_line(alarm: Alarm) -> str:
-    """Return an alarm as a line of text.
+def alarm_line(alarm: Alarm, dates: Dates = NO_DATES) -> str:
+    """Return an alarm as a line of text, with those of its examples' dates that are known.
 
     Examples
     --------
@@ -86,7 +92,8 @@ def alarm_line(alarm: Alarm) -> str:
 example 4,000'
     """
     done = "" if alarm.action == "report" else f"; {alarm.action}"
-    return f"at example {alarm.n:,}: {alarm.words}{done}"
+    raised = f" ({date})" if (date := date_of(dates, alarm.n)) else ""
+    return f"at example {alarm.n:,}{raised}: {alarm.words_since(date_of(dates, alarm.since))}{done}"
 
 
 def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[Alarm]:

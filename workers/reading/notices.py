@@ -28,7 +28,11 @@ class SilencedNotice:
     @property
     def words(self) -> str:
         """The notice and the note in one sentence."""
-        return f"{self.notice.words}; silenced by {self.by}: {self.note}"
+        return self.words_since()
+
+    def words_since(self, date: str = "") -> str:
+        """Return `words` with the date of the example `since`, if it is known."""
+        return f"{self.notice.words_since(date)}; silenced by {self.by}: {self.note}"
 
 
 def key_of(notice: AnyNotice) -> NoticeKey:

@@ -27,6 +27,7 @@ from workers.reading.answers import (
     newest_label,
     stored_values,
 )
+from workers.reading.dates import Dates, learned_at
 from workers.reading.events import Event, known_events, notice_silences
 from workers.reading.incidents import Incident, incident_of, open_alarms, open_incident
 from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels
@@ -41,6 +42,9 @@ from workers.reading.usage import (
     consumer_groups,
     memory_use,
 )
+
+MAX_NAMED = 8  # features, and open notices, that are named
+MAX_ALARMS = 3  # alarms of the open incident that are shown
 
 _LIFECYCLE = ("began", "stopped", "failed", "input_ended")
 
@@ -80,6 +84,7 @@ class FeedStatus:
     incident: Incident | None = None  # the open incident
     silences: tuple[Event, ...] = ()  # of notices; read while a notice is open
     silences_read: bytes = b"-"  # ID of the newest event that was read for them
+    dates: Dates = field(default_factory=dict)  # of the examples that alarms and notices name
     settings: Mapping[str, Any] = field(default_factory=dict)  # stored settings, by group
 
     # Only `read_status` reads these.
@@ -234,7 +239,7 @@ def with_outputs(
         report=payload if isinstance(payload, dict) else None,
         incident=open_incident(reader, report),
     )
-    status = with_silences(reader, status)
+    status = with_dates(reader, with_silences(reader, status), before)
     known = {} if before is None or before.epoch != status.epoch else before.settings
     status = replace(status, settings=known or stored_values(reader))
     is_same = before is not None and (before.holder, before.epoch) == (status.holder, status.epoch)
@@ -242,6 +247,22 @@ def with_outputs(
         return replace(status, events=before.events)
     events = known_events(_newest_payloads(reader, reader.keys.events, _MAX_EVENTS))
     return replace(status, events=tuple(events))
+
+
+def with_dates(
+    reader: FeedReader, status: FeedStatus, before: FeedStatus | None = None
+) -> FeedStatus:
+    """Return a status with the dates of the examples that its alarms and notices name."""
+    named = [*status.notices[:MAX_NAMED], *status.silenced_notices[:MAX_NAMED]]
+    numbers = {notice.since for notice in named}
+    if status.incident is not None:
+        shown = status.incident.findings[:MAX_ALARMS]
+        numbers |= {status.incident.since, *(n for alarm in shown for n in (alarm.n, alarm.since))}
+    # Of another writer the numbers may be others: `erase` learns a feed again.
+    known = {} if before is None or before.epoch != status.epoch else before.dates
+    missing = numbers - known.keys()
+    found = learned_at(reader, missing) if missing else {}
+    return replace(status, dates={n: known[n] for n in numbers & known.keys()} | found)
 
 
 def with_silences(reader: FeedReader, status: FeedStatus) -> FeedStatus:

@@ -22,11 +22,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from online_svm.stream.alarm import of_hundred
+from online_svm.stream.alarm import of_hundred, since_example
 from online_svm.stream.notice import FeatureNotice, Notice
 from workers.reading.agreement import ReportedAgreement, silent, unlabelled_part
 from workers.reading.answers import number
 from workers.reading.benefit import MIN_SCORED, accuracies, saving
+from workers.reading.dates import NO_DATES, Dates, date_of
 from workers.reading.facts import facts
 from workers.reading.incidents import Incident
 from workers.reading.notices import AnyNotice
@@ -83,7 +84,7 @@ def verdict(status: FeedStatus) -> Verdict:
         return _outdated(status) or trust(status)
     if status.incident is None or status.problem or not status.exists:
         return unanswered
-    sentence = f"{unanswered.sentence}. {incident_sentence(status.incident)}"
+    sentence = f"{unanswered.sentence}. {incident_sentence(status.incident, status.dates)}"
     level = min(unanswered.level, _level(status.incident), key=LEVELS.index)
     return Verdict(level, sentence, unanswered.advice)
 
@@ -100,7 +101,7 @@ def printed(status: FeedStatus) -> dict[str, Any]:
 def trust(status: FeedStatus) -> Verdict:
     """Return the verdict on the answers alone, whether or not a worker runs."""
     if status.incident is not None:
-        return _with_feature(of_incident(status.incident), status)
+        return _with_feature(of_incident(status.incident, status.dates), status)
     answer, report = status.answer, status.report or {}
     guarantee, reason = answer.get("guarantee"), _text(answer.get("reason"))
     agreed = ReportedAgreement.of(report, _predictor(status.settings))
@@ -115,7 +116,7 @@ def trust(status: FeedStatus) -> Verdict:
     if guarantee == "none":
         return Verdict("care", "Take care: the answers have no guarantee", f"{_upper(reason)}.")
     if status.notices:
-        return of_notice(status.notices[0], len(status.notices) - 1)
+        return of_notice(status.notices[0], len(status.notices) - 1, status.dates)
     if agreed.since.labels < MIN_SCORED:
         scored = number(report.get("scored"))
         few = f"{counted(int(scored) if scored >= 0 else 0, 'answer')} scored"
@@ -136,7 +137,8 @@ def _with_feature(judged: Verdict, status: FeedStatus) -> Verdict:
     """Return a verdict on an incident whose advice begins with the feature that has a notice."""
     for notice in status.notices:
         if isinstance(notice, FeatureNotice):
-            return replace(judged, advice=f"{_upper(_text(notice.words))}. {judged.advice}")
+            words = notice.words_since(date_of(status.dates, notice.since))
+            return replace(judged, advice=f"{_upper(_text(words))}. {judged.advice}")
     return judged
 
 
@@ -178,22 +180,24 @@ def _predictor(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def of_incident(incident: Incident) -> Verdict:
+def of_incident(incident: Incident, dates: Dates = NO_DATES) -> Verdict:
     """Return the verdict while an incident is open."""
-    return Verdict(_level(incident), incident_sentence(incident), _advice(incident))
+    return Verdict(_level(incident), incident_sentence(incident, dates), _advice(incident))
 
 
-def incident_sentence(incident: Incident) -> str:
+def incident_sentence(incident: Incident, dates: Dates = NO_DATES) -> str:
     """Return the sentence about an open incident."""
     first = "Do not trust them" if incident.is_broken else "Take care"
-    return f"{first} since example {incident.since:,}: {_text(incident.cause)}"
+    since = since_example(incident.since, date_of(dates, incident.since))
+    return f"{first} {since}: {_text(incident.cause)}"
 
 
-def of_notice(notice: AnyNotice, others: int = 0) -> Verdict:
+def of_notice(notice: AnyNotice, others: int = 0, dates: Dates = NO_DATES) -> Verdict:
     """Return the verdict while a notice is open, and so many others."""
     kind = "Off" if isinstance(notice, Notice) else "Take care"
     advice = f"And {counted(others, 'other notice')}." if others else ""
-    return Verdict("care", f"{kind}: {_text(notice.words)}", advice)
+    words = notice.words_since(date_of(dates, notice.since))
+    return Verdict("care", f"{kind}: {_text(words)}", advice)
 
 
 def of_end(
