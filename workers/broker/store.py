@@ -50,7 +50,7 @@ NO_CHUNKS: Mapping[str, bytes] = MappingProxyType({})
 """The chunks of a snapshot without any."""
 
 _UNCOUNTED = (
-    "no worker counted this input on this server before, as after erase, restore or a move: "
+    "no worker counted this input on this server before, as after a restore or a move: "
     "whether entries were deleted unread until now is not known; from now on it is"
 )
 

@@ -57,8 +57,8 @@ EVENT_CODES: dict[EventCode, str] = {
     "position_read_again": "Redis lost writes, or the input changed: back to the commit.",
     "snapshot_not_kept": "A snapshot could not be kept.",
     "snapshot_unusable": "A snapshot is damaged or gone; another is used.",
-    "input_uncounted": "No worker counted the input on this server before, as after `erase`, "
-    "`restore` or a move: whether entries were deleted unread until now is not known.",
+    "input_uncounted": "No worker counted the input on this server before, as after `restore` "
+    "or a move: whether entries were deleted unread until now is not known.",
     "input_ended": "The input reached the last possible ID.",
     "retention": "A start changed what is kept.",
     "acknowledged": "A person has seen `alarm`.",

@@ -43,7 +43,7 @@ from workers.session.preflight import find
 from workers.session.replay import Replay
 from workers.session.snapshots import LoadedSnapshot
 
-_RESTORE = Script.load("streams", "restore")
+_RESTORE = Script.load("streams", "input", "restore")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from recorded_feed import (
     stream,
     traces_in,
 )
+from structlog.testing import capture_logs
 from world import wait_until
 
 from online_svm.stream.cells import cell
@@ -29,7 +30,7 @@ from workers.admin.erased_streams import erased_of, remove_entries
 from workers.admin.verify import verify, verify_history
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id
 from workers.reading.registry import FeedInUse
 from workers.recording.erasure import erase
@@ -106,6 +107,36 @@ def test_it_goes_on_as_a_feed_that_never_had_them(feed_of_person):
     found = [json.loads(payload) for _, (_, payload) in stream(store, "out")[-40:]]
     assert [m | {"seq": 0} for m in found] == [m | {"seq": 0} for m in expected]
     assert [m["seq"] - 1 for m in found] == [m["seq"] for m in expected]
+
+
+def test_the_input_stays_counted(feed_of_person):
+    erase(feed_of_person, PERSON)
+    with capture_logs() as logs:
+        go_on(feed_of_person, 100, 140, **CHANGES)
+    assert [log for log in logs if "counted this input" in log["event"]] == []
+    assert verify(feed_of_person).answers == 40
+
+
+@pytest.mark.parametrize("is_all", [False, True])
+def test_what_was_deleted_unread_before_is_missed_after(feed_of_person, is_all):
+    store = feed_of_person
+    push(store, 100, 140)
+    if is_all:  # the stream was trimmed of all that was answered, and of what was not
+        store.call("XTRIM", store.keys.input, "MINID", entry(110)[0])
+    else:
+        store.call("XDEL", store.keys.input, entry(110)[0])
+    erase(store, PERSON)
+    with pytest.raises(InputLost, match="deleted"):
+        go_on(store, 140, 150, **CHANGES)
+
+
+def test_an_input_that_is_deleted_after_is_missed(feed_of_person):
+    store = feed_of_person
+    erase(store, PERSON)
+    store.call("DEL", store.keys.input)
+    push(store, 140, 150)
+    with pytest.raises(InputLost):
+        go_on(store, 150, 160, **CHANGES)
 
 
 def test_fork_and_backtest_name_the_entries_that_were_erased(embedded_url, feed, run_command):

@@ -1,4 +1,4 @@
--- Reset a feed to the position of a backup, atomically.
+-- Reset a feed to the position of a backup, atomically; loaded after input.lua.
 --
 -- KEYS  1 st     hash    position of the feed
 --       2 in     stream  examples
@@ -21,6 +21,15 @@
 
 local cursor, seq = A[1], tonumber(A[2])
 
+-- Return the fields of a state at this cursor that count the input, as `erase` replaces it; {} if there
+-- is none, or the input was recreated since it was counted.
+local function counts_at_cursor(kind)
+  local held = kind == 'hash' and call('HMGET', KEYS[1], 'cursor', 'gone', 'added', 'run_id') or {}
+  if held[1] ~= cursor or not held[2] or not held[3] or type_of(KEYS[2]) ~= 'stream' then return {} end
+  if is_recreated(info_of(KEYS[2]), cursor, held[3]) then return {} end
+  return {'gone', held[2], 'added', held[3], 'run_id', held[4] or '0'}
+end
+
 -- 1. Can everything be written? Nothing in Redis rolls back.
 local kind = type_of(KEYS[1])
 if kind ~= 'none' and kind ~= 'hash' then return {'TYPE', KEYS[1], kind} end
@@ -36,6 +45,8 @@ end
 for i = 7, #KEYS do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
+
+local counts = counts_at_cursor(type_of(KEYS[1]))
 
 -- 2. New input must get IDs after the cursor, whatever the clock says. A lost stream gets the count
 -- of the answered entries (Redis 7 and later). A feed that starts from a model has no earlier entries:
@@ -64,7 +75,9 @@ if epoch > tonumber(call('HGET', KEYS[1], 'epoch')) then
 end
 call('HINCRBY', KEYS[1], 'epoch', 1)
 local info = info_of(KEYS[2])
-if info['entries-added'] then
+if #counts > 0 then
+  call('HSET', KEYS[1], unpack(counts))
+elseif info['entries-added'] then
   -- Negative if a feed starts from a model: seq counts entries that its input never had.
   local least = cursor == '0-0' and -seq or 0
   local trimmed = math.max(least, info['entries-added'] - info['length'] - seq)
