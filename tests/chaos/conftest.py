@@ -11,8 +11,7 @@ from world import World, rows
 @pytest.fixture(scope="session")
 def times():
     """How many of each fault to inject: 15 minutes' worth unless the environment says otherwise."""
-    names = {"KILLS": 200, "PAUSES": 50, "STARTS": 100, "REDIS": 20, "CUTS": 40}
-    names |= {"INSIDE": 40, "PROCESSES": 10}
+    names = {"PAUSES": 50, "STARTS": 100, "INSIDE": 40, "PROCESSES": 10}
     return {name: int(os.environ.get(f"CHAOS_{name}", many)) for name, many in names.items()}
 
 
@@ -27,8 +26,8 @@ def nursery(tmp_path_factory):
 class Trial(World):
     """A feed of so many entries whose workers start in milliseconds."""
 
-    def __init__(self, url, feed, nursery, count, **options):
-        super().__init__(url, feed, **options)
+    def __init__(self, url, feed, nursery, count):
+        super().__init__(url, feed)
         self.entries, self._nursery = rows(count), nursery
 
     def start(self, *options, **named):
@@ -44,13 +43,9 @@ class Trial(World):
 
 @pytest.fixture
 def trial(nursery, embedded_url, feed):
-    """Return a trial of so many entries, on the embedded server or another one."""
+    """Return a trial of so many entries."""
     with ExitStack() as opened:
-
-        def begin(count, url=embedded_url, **options):
-            return opened.enter_context(Trial(url, feed, nursery, count, **options))
-
-        yield begin
+        yield lambda count: opened.enter_context(Trial(embedded_url, feed, nursery, count))
 
 
 @pytest.fixture
