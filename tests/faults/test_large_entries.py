@@ -146,9 +146,7 @@ def limited():
 
 
 @pytest.mark.slow
-def test_a_worker_with_little_memory_rejects_an_entry_of_100_mib(
-    own_redis,
-):
+def test_a_worker_with_little_memory_rejects_an_entry_of_100_mib(own_redis):
     small = ["x", "[1,2]", "y", "a"]
     with World(own_redis.url, "f") as world:
         world.push([small])

@@ -1,7 +1,7 @@
 """What the tests of other machines share."""
 
 import pytest
-from machine_variants import emulated_in
+from emulated_machine import emulated_in
 
 
 @pytest.fixture(scope="session")

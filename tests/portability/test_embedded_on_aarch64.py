@@ -6,7 +6,7 @@ import signal
 from importlib.metadata import version
 
 import pytest
-from machine_variants import on_aarch64
+from emulated_machine import on_aarch64
 from redis import Redis
 from world import COUNT, World, wait_until
 

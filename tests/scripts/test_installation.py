@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 
 import pytest
-from machine_variants import installed
+from emulated_machine import installed
 
 from online_svm.compiled.kernel import LIBRARY
 

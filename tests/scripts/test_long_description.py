@@ -8,7 +8,7 @@ from pathlib import Path
 from re import findall, search
 
 import pytest
-from machine_variants import installed
+from emulated_machine import installed
 from readme_renderer import markdown
 
 from scripts.building.long_description import absolute

@@ -6,12 +6,7 @@ from workers.broker.store import Store
 from workers.push.ingest import shuffled
 from workers.push.sources import Reading, rows
 
-SETTINGS = {
-    "classes": "true,false",
-    "window": "200",
-    "refit_every": "50",
-    "metrics_every": "40",
-}
+SETTINGS = {"classes": "true,false", "window": "200", "refit_every": "50", "metrics_every": "40"}
 FLAGS = flags_of(SETTINGS)
 ROWS = 180
 SEED = 3

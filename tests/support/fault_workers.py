@@ -14,7 +14,7 @@ from multiprocessing import forkserver, get_context
 from pathlib import Path
 from unittest.mock import patch
 
-from world import SETTINGS, flags_of, wait_until
+from world import SETTINGS, flags_of, seq_of, wait_until
 
 from online_svm import config
 
@@ -76,17 +76,13 @@ def _begin_server():
 
 
 def end(store, worker, goal):
-    """Stop a worker that has answered `goal` entries and still lives; return its exit code."""
-    wait_until(lambda: worker.poll() is not None or is_done(store, worker, goal))
+    """Stop a worker that has the feed, has answered `goal` entries and lives; return its code."""
+    wait_until(
+        lambda: worker.poll() is not None or (seq_of(store) == goal and is_holder(store, worker))
+    )
     if worker.poll() is None:
         worker.send_signal(signal.SIGTERM)
     return worker.wait()
-
-
-def is_done(store, worker, goal):
-    """Return whether everything is answered and this worker, up and running, has the feed."""
-    state = store.state()
-    return state is not None and state.position.seq == goal and is_holder(store, worker)
 
 
 def is_holder(store, worker):

@@ -333,11 +333,7 @@ class Processes(History):
     FINISHED = 5.0
     """Seconds within which a refit is finished that nothing strikes."""
 
-    ALL = (
-        *FAULTS,
-        "kill_a_worker",
-        "freeze_a_worker",
-    )
+    ALL = (*FAULTS, "kill_a_worker", "freeze_a_worker")
 
     def __init__(self, seed, mode, server, proxy, nursery, count=150):
         super().__init__(seed, mode, server, proxy, count)

@@ -48,14 +48,6 @@ def test_numbers_of_classes_are_millionths_and_make_the_same_bytes(block):
         assert dumps(message) == payload
 
 
-@settings(max_examples=80, deadline=None)
-@given(block=blocks())
-def test_a_row_alone_has_the_bytes_of_its_row_in_a_block(block):
-    m = len(block)
-    whole = encode_block(block, range(m), ["a"] * m)
-    assert whole == [encode_block(block.part(i, i + 1), [i], ["a"])[0] for i in range(m)]
-
-
 @st.composite
 def distributions(draw):
     """Draw a block whose rows are distributions inside their intervals."""

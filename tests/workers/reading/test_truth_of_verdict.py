@@ -163,10 +163,7 @@ def budget(rng, off=0.0):
     return feed._replace(labelled=wanted, weights=every.astype(np.float64))
 
 
-COSTS = {
-    "a": {"a": 0.0, "b": 20.0, "review": 5.0},
-    "b": {"a": 100.0, "b": 0.0, "review": 5.0},
-}
+COSTS = {"a": {"a": 0.0, "b": 20.0, "review": 5.0}, "b": {"a": 100.0, "b": 0.0, "review": 5.0}}
 
 
 def costs(rng, share=None):

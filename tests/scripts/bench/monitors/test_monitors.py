@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from scripts.bench.kept import cells_of
-from scripts.bench.monitors.run import (
-    DETECTORS,
-    FALSE_SHARE,
-    NOTICES,
-    OURS,
-    DetectorCell,
-    measure,
-)
+from scripts.bench.monitors.run import DETECTORS, FALSE_SHARE, NOTICES, OURS, DetectorCell, measure
 from scripts.bench.monitors.worlds import CHANGE, CHANGES, EXACT, NULLS, WORLDS, counted, stream_of
 
 
