@@ -1,4 +1,4 @@
-"""A feed with late labels on a real Redis: fork, input that is kept, labels, backtest."""
+"""A feed with late labels on a real Redis: input that is kept, and a backtest."""
 
 import json
 
