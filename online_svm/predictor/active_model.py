@@ -18,7 +18,7 @@ from online_svm.predictor.calibrators import (
 )
 from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.expert import RowsToLearn
-from online_svm.predictor.expert_ensemble import EXPERTS, ExpertEnsemble, FittedModel
+from online_svm.predictor.expert_ensemble import EXPERTS_METHOD, ExpertEnsemble, FittedModel
 from online_svm.predictor.pair_prediction import PairPrediction, PrimaryPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_interval import RecentIntervals
@@ -218,7 +218,7 @@ class ActiveModel(Stored):
             of_model = dict(zip(names, (*said, *parts), strict=True))
             joining = RowsToLearn(X, rows, columns, earlier, of_model)
             found = experts.answer(joining, len(self.stacks))
-            method, point, interval = EXPERTS, found.point, found.interval
+            method, point, interval = EXPERTS_METHOD, found.point, found.interval
             outputs |= found.outputs
         if interval is None:
             lower, upper = np.minimum(venn.lower, point), np.maximum(venn.upper, point)

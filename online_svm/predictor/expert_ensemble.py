@@ -1,7 +1,7 @@
 """The ensemble of experts behind the primary prediction, from the first example on.
 
-1. The experts of the model, the recent stacks and those of `expert_table`, such as the base rate
-   and two logistic regressions, are averaged with weights that follow their likelihood.
+1. The experts of the model, the recent stacks and those of the table `EXPERTS`, such as the base
+   rate and two logistic regressions, are averaged with weights that follow their likelihood.
 2. Experts that correct, such as `LabelHistory`, correct the average, and a second ensemble weighs
    corrected and uncorrected probabilities: on independent examples a correction loses its weight.
 3. With a memory, `MemoryExperts` average that present answer with trees that learn all rows.
@@ -13,6 +13,7 @@ With delayed labels, an example is learned with the outputs of the moment when i
 (`AnswerTimeOutputs`). The ensemble spans models. It does not change the Venn intervals.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,12 +23,13 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.predictor.expert_average import AverageRows, ExpertAverage
-from online_svm.predictor.expert_table import EXPERTS as TABLE
-from online_svm.predictor.expert_table import groups_of
+from online_svm.predictor.label_history import LabelHistory
 from online_svm.predictor.memory_experts import N_SAID, PRESENT, MemoryExperts
+from online_svm.predictor.pair_prediction import PairPrediction
 from online_svm.predictor.recent_interval import RecentIntervals
-from online_svm.predictor.recent_stacks import RecentStacks
-from online_svm.predictor.simple_experts import FirstExamples, bounded, next_fit
+from online_svm.predictor.recent_stacks import STACKS, RecentStacks
+from online_svm.predictor.score_experts import ScoreExperts
+from online_svm.predictor.simple_experts import FirstExamples, SimpleExperts, bounded, next_fit
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import require
@@ -36,11 +38,42 @@ from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Floats, Ints
 
+EXPERTS: dict[str, Callable[[PredictorConfig, int], Expert | None]] = {
+    "simple": lambda _config, n_classes: SimpleExperts(n_classes),
+    "scores": lambda config, _n_classes: ScoreExperts.of(config),
+    "history": lambda _config, n_classes: LabelHistory(n_classes),
+}
+"""The table of experts that span models: the constructor of each, by the name of its state.
+
+A constructor takes the settings and the number of classes; it returns None if the settings ask for
+no such expert. Experts answer in this order, after those of the model and the recent stacks.
+"""
+
+
+def groups_of(n_known: int, experts: Mapping[str, Expert]) -> dict[str, str]:
+    """Return the group of each averaged expert by name, in their order.
+
+    `n_known`: number of known classes; the experts of a model depend on it.
+    `experts`: those that span models.
+    """
+    of_model = PairPrediction.outputs
+    if n_known > 2:
+        # Lazy import: a worker with two classes starts without these kernels.
+        from online_svm.predictor.joint_prediction import JointPrediction
+
+        of_model = JointPrediction.outputs
+    groups = dict.fromkeys(of_model, "model") | dict.fromkeys(STACKS, "stack")
+    for expert in experts.values():
+        if not expert.corrects:
+            groups |= dict.fromkeys(expert.outputs, expert.group)
+    return groups
+
+
 MEMORY = "memory"
 """Name of what is stored of a row for the experts with long memory."""
 
-EXPERTS = "experts"
-"""Its name as a method in answers."""
+EXPERTS_METHOD = "experts"
+"""Name of the ensemble as a method in answers."""
 
 HISTORY_UPDATE = WeightUpdate(0.002, first=0.7)
 """Of uncorrected and corrected probabilities.
@@ -104,7 +137,7 @@ class ExpertEnsemble(Stored):
 
     def _begin(self, view: ClassView) -> None:
         self.view = view  # the classes of the answers
-        made = ((key, make(self._config, len(view.classes))) for key, make in TABLE.items())
+        made = ((key, make(self._config, len(view.classes))) for key, make in EXPERTS.items())
         self.experts: dict[str, Expert] = {key: one for key, one in made if one is not None}
         correcting = (one.outputs for one in self.experts.values() if one.corrects)
         self._corrections = [name for outputs in correcting for name in outputs]
@@ -263,7 +296,7 @@ class ExpertEnsemble(Stored):
             point=found.point,
             lower=lower,
             upper=upper,
-            method=EXPERTS,
+            method=EXPERTS_METHOD,
             interval_level=self._config.interval_level,
             member_outputs=found.outputs or None,
         )

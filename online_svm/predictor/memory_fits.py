@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.memory.binned_rows import BinnedRows
-from online_svm.memory.encoder import MemoryEncoder
+from online_svm.memory.encoder import BinnedRows, MemoryEncoder
 from online_svm.memory.rows import LabelledRows, MemoryChunk, MemoryRows, stored_rows
 from online_svm.predictor.memory_experts import FittedTrees
 from online_svm.refit.committee.forest import BINS

@@ -15,7 +15,7 @@ from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.failpoints import EXIT_CODE, NAMES, VARIABLE
 from workers.broker.store import Store
-from workers.session.kept_fits import kept_fits
+from workers.session.recovery import kept_fits
 
 FIRST, TOTAL = 60, 90
 """Entries for the first worker, and for both."""

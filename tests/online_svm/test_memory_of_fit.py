@@ -7,7 +7,7 @@ from memory_forests import probabilities
 
 from online_svm import OnlineClassifier
 from online_svm.errors import InvalidConfig, InvalidSnapshot
-from online_svm.memory.edges import Edges
+from online_svm.memory.encoder import Edges
 from online_svm.refit.memory_trees import LONG, MID, FitTask, fit
 from online_svm.storage.recording import SavedModel
 from online_svm.storage.state import pack, unpack

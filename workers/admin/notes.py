@@ -13,10 +13,8 @@ from typing import Any
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
 from workers.message.codes import EventCode, encode_event
-from workers.reading.answers import message
-from workers.reading.benefit import as_object
-from workers.reading.incidents import raised_alarms
-from workers.reading.notices import AnyNotice, open_notices
+from workers.reading.answers import as_object, message
+from workers.reading.incidents import AnyNotice, open_notices, raised_alarms
 from workers.reading.registry import require
 
 _SECONDS_OF_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -21,8 +21,15 @@ from workers.config.retention_settings import RetentionSettings
 from workers.errors import WrongKeyType
 from workers.feed.keys import ALARM, FIELD, REGISTRY
 from workers.feed.retention import Retention
-from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer, Publication, initial_fields
-from workers.feed.stored_fit import StoredFit
+from workers.feed.state import (
+    Commit,
+    FeedState,
+    PinnedConfig,
+    Pointer,
+    Publication,
+    StoredFit,
+    initial_fields,
+)
 from workers.log import Logger
 from workers.message.codes import EVENTS_KEPT, EventCode, encode_event
 from workers.stop import Stop

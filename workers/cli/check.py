@@ -52,8 +52,7 @@ def _checked(feed: str, loaded: "WorkerSettings") -> "WorkerSettings":
     from workers.broker import permissions
     from workers.monitor.watching import check_outlets
     from workers.session import preflight
-    from workers.session.known_feeds import KnownFeeds
-    from workers.session.preflight import commands_of, open_store
+    from workers.session.preflight import KnownFeeds, commands_of, open_store
 
     check_outlets(loaded)
     url = loaded.url or attached_url()

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from workers.reading.facts import Fact
+    from workers.reading.lag import ConsumerGroup, MemoryUse, PublishedStatus
     from workers.reading.status import FeedStatus
-    from workers.reading.usage import ConsumerGroup, MemoryUse, PublishedStatus
 
 
 _MIN_SHOWN_BYTES = 1_000_000  # size of the waiting entries from which it is shown

@@ -1,6 +1,8 @@
 """`worker`: answer feeds."""
 
-from contextlib import ExitStack, closing
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,13 +10,46 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from workers.cli.common import RedisOptions, embedded_url, note, opt, with_settings
+from workers.config.environment import PREFIX
 from workers.errors import BadConfiguration
-from workers.python_process import importing
+from workers.python_process import command, environment, importing
 from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.config.settings import FeedSettings
     from workers.feed.selection import Selection, Shard
+
+_END_SECONDS = 10.0  # time for the page process to exit before it is killed
+
+
+@contextmanager
+def page_process(feeds: Sequence[str], url: str, port: int, *options: str) -> Iterator[None]:
+    """Serve the page of feeds on loopback within the block; `options` are passed to `dashboard`.
+
+    The page process prints its address, or an error, on standard error. It exits when its standard
+    input ends, so that it never outlives this process.
+    """
+    page = ("dashboard", *feeds, "--port", str(port))
+    # The URL may hold a password, so it is passed in the environment, not in the list of processes.
+    # It includes the credentials of other settings, so those are not passed.
+    inherited = {name: text for name, text in environment().items() if not name.startswith(PREFIX)}
+    process = subprocess.Popen(
+        command("-m", "workers.cli", *page, *options, "--until-input-ends"),
+        env=inherited | {f"{PREFIX}REDIS": url},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    assert process.stdin is not None
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
 
 Feeds = Annotated[
     list[str],
@@ -95,7 +130,7 @@ def worker(
         from workers.monitor.webhook_post import receiver_of
         from workers.runner import service
         from workers.session import spans
-        from workers.session.known_feeds import KnownFeeds
+        from workers.session.preflight import KnownFeeds
         from workers.stop import Stop, signals
 
     spans.start()
@@ -127,7 +162,7 @@ def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) 
     """Begin the only feed of this worker with a model, unless it exists."""
     from workers.broker.store import Store
     from workers.recording.begin import begin
-    from workers.session.known_feeds import KnownFeeds
+    from workers.session.preflight import KnownFeeds
 
     if len(selection.names) != 1 or selection.patterns:
         raise BadConfiguration("--from begins one feed: give its name, and no pattern")
@@ -143,7 +178,6 @@ def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) 
 def _open_page(
     opened: ExitStack, feeds: list[str], shard: "Shard | None", url: str, port: int
 ) -> None:
-    from workers.dashboard.page_process import page_process
 
     if shard is None:
         opened.enter_context(page_process(feeds, url, port))

@@ -24,8 +24,7 @@ from workers.dashboard.text import (
     signed,
     whole,
 )
-from workers.reading.answers import number
-from workers.reading.benefit import as_list, as_object
+from workers.reading.answers import as_list, as_object, number
 from workers.reading.facts import parts
 from workers.text import four_digits
 

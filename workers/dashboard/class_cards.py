@@ -13,8 +13,7 @@ from workers.dashboard.curve_cards import CostCard
 from workers.dashboard.section import Section
 from workers.dashboard.shown_feed import Excerpt
 from workers.dashboard.text import whole
-from workers.reading.answers import number
-from workers.reading.benefit import as_object
+from workers.reading.answers import as_object, number
 from workers.reading.facts import cost_rules
 from workers.text import four_digits
 

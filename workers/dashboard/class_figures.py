@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from online_svm.metrics.detection import Detection, detection
 from workers.dashboard.shown_feed import ShownAnswer
-from workers.reading.answers import number
-from workers.reading.benefit import as_list
+from workers.reading.answers import as_list, number
 
 MIN_LABELLED = 50  # labelled answers needed for figures by class
 MAX_CLASSES = 5  # classes of interest, at most

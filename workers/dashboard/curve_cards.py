@@ -23,8 +23,7 @@ from workers.dashboard.card import (
 from workers.dashboard.reports import FIGURES, Report, cumulative, recent, windowed
 from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, safe
-from workers.reading.answers import number
-from workers.reading.benefit import as_object
+from workers.reading.answers import as_object, number
 
 NO_REPORTS = (
     "No report yet. A report comes every metrics_every learned examples, once answers carry "

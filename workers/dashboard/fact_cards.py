@@ -8,7 +8,7 @@ from typing_extensions import override
 from workers.dashboard.card import TextCard
 from workers.dashboard.section import Section
 from workers.dashboard.shown_feed import Excerpt
-from workers.reading.benefit import as_object
+from workers.reading.answers import as_object
 
 
 class FactsCard(TextCard):

@@ -12,8 +12,7 @@ import numpy as np
 
 from online_svm.types import Floats
 from workers.feed.position import parse_id
-from workers.reading.answers import number
-from workers.reading.benefit import as_object
+from workers.reading.answers import as_object, number
 
 FIGURES = ("accuracy", "lower", "probability", "upper", "log_loss", "brier")
 """Figures of a method, in the order of the columns of the arrays here."""

@@ -1,10 +1,10 @@
-"""The stored state of a feed as types: the hash `st`, a commit, the newest published state."""
+"""The stored state of a feed as types: the hash `st`, a commit, published state, finished fits."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from workers.config.retention_settings import RetentionSettings
 from workers.errors import BadConfiguration, InvalidPublication
@@ -299,3 +299,35 @@ class Publication:
         if not 1 <= parsed.parts <= min(_MAX_PARTS, max(1, parsed.size)) or parsed.n > parsed.seq:
             raise InvalidPublication(f"{key} is damaged: its numbers do not fit one another")
         return parsed
+
+
+class StoredFit(NamedTuple):
+    """The trees of a task; equal tasks have equal trees.
+
+    Examples
+    --------
+    >>> fit = StoredFit("long", b"hash of the task", b"trees")
+    >>> fields = dict(zip(fit.fields()[::2], fit.fields()[1::2]))
+    >>> StoredFit.parse("long", fields) == fit
+    True
+    >>> StoredFit.parse("long", fields | {b"trees": b"other"}) is None
+    True
+    """
+
+    kind: str  # name of the kind of forest
+    task: bytes  # SHA-256 of the task
+    trees: bytes  # result of the task
+
+    def fields(self) -> list[bytes]:
+        """Return names and values of its entry."""
+        return [b"task", self.task, b"sum", self._sum, b"trees", self.trees]
+
+    @classmethod
+    def parse(cls, kind: str, fields: Mapping[bytes, Any]) -> Self | None:
+        """Return the fit of an entry; None if it is damaged."""
+        found = cls(kind, fields.get(b"task", b""), fields.get(b"trees", b""))
+        return found if fields.get(b"sum") == found._sum else None
+
+    @property
+    def _sum(self) -> bytes:
+        return sha256(self.task + self.trees).digest()

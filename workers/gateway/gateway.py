@@ -19,7 +19,7 @@ from workers.gateway.published_states import PublishedStates
 from workers.gateway.refused import Refused, later, wrong
 from workers.gateway.rows import parsed
 from workers.gateway.tokens import Tokens
-from workers.message.trace import FIELD, TRACEPARENT, read_trace
+from workers.message.entry_decode import FIELD, TRACEPARENT, read_trace
 from workers.push.ingest import Fields
 
 _CONNECT_SECONDS = 2.0  # to wait for Redis before requests are accepted

@@ -26,8 +26,8 @@ from workers.message.entry_decode import (
     pairs,
     read_id,
     read_label,
+    without_traces,
 )
-from workers.message.trace import without_traces
 
 Entry = tuple[bytes, EntryFields]
 

@@ -31,9 +31,9 @@ from online_svm.stream.alarm import AlarmKind
 from online_svm.stream.notice import NOTICE_SCOPES
 from online_svm.version import __version__
 from workers.message.codes import CODES
-from workers.monitor.feed_alarms import FeedAlarms
 from workers.monitor.health import StatusCache
 from workers.monitor.watch import Duration, Durations, FeedRecord, WorkerWatch
+from workers.monitor.webhook import FeedAlarms
 from workers.reading.status import FeedStatus
 from workers.reading.verdict import LEVELS, trust
 

@@ -17,8 +17,7 @@ from workers.broker.connection import Connection
 from workers.config.settings import WorkerSettings
 from workers.errors import Trouble
 from workers.feed.state import Commit
-from workers.monitor.feed_alarms import FeedAlarms
-from workers.monitor.webhook import Webhooks
+from workers.monitor.webhook import FeedAlarms, Webhooks
 from workers.session.telemetry import Stage, Telemetry
 
 Duration = Literal["batch", "commit", "refit", "refit_wait", "replay"]

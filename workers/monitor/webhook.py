@@ -3,22 +3,245 @@
 The process holds at most one entry of each feed; the others wait in Redis (`delivery_queue`). Feeds
 take turns of one alarm, so that a feed with many alarms, or with a failed post, delays no other.
 The worker's thread only wakes a feed. Each feed is also polled, at least once a minute.
+
+The first alarm of an incident, each alarm that worsens it, and its end are posted. Its other alarms
+are only acknowledged. If they are asked for, the beginning and the end of each notice are posted.
 """
 
 import heapq
 import threading
 import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
+from typing import Any
 
 from workers.broker.client import TIMEOUT, delays
 from workers.broker.connection import Connection
+from workers.broker.feed_reader import FeedReader
+from workers.broker.streams import Entry
 from workers.config.settings import WorkerSettings
-from workers.errors import BadConfiguration, Unavailable, WorkerError
+from workers.errors import BadConfiguration, StateLost, Unavailable, WorkerError
+from workers.feed.keys import FeedKeys
 from workers.log import Logger
-from workers.monitor.feed_alarms import FeedAlarms
-from workers.monitor.webhook_post import Receiver, ReceiverGone, receiver_of
+from workers.monitor.delivery_queue import AlarmQueue, End, IncidentEnds, NoticeChanges
+from workers.monitor.webhook_post import (
+    Delivery,
+    PostFailed,
+    Receiver,
+    ReceiverGone,
+    delivery,
+    notice_delivery,
+    receiver_of,
+)
+from workers.reading.answers import message, stored_values
+from workers.reading.dates import learned_at
+from workers.reading.events import Silences
+from workers.reading.incidents import (
+    AnyNotice,
+    Incident,
+    RaisedAlarm,
+    dates_of,
+    known_alarms,
+    open_at_alarm,
+    raised_alarms,
+    timeline,
+)
+from workers.reading.status import FeedStatus
+from workers.reading.verdict import of_end, of_incident, of_notice, trust
 from workers.stop import Stop
+
+log = Logger("online_svm.webhook")
+
+
+class FeedAlarms:
+    """Delivers the alarms of one feed while this process works on it; see `Webhook`.
+
+    The worker's thread calls `on_started`, `raised`, `reported` and `on_stopped`, which return at
+    once; the webhook's thread calls `turn`. `wake` schedules a turn of this object. `delays`
+    returns an endless series of seconds: the delays of retries.
+    """
+
+    def __init__(
+        self,
+        feed: str,
+        receiver: Receiver,
+        connection: Connection,
+        wake: Callable[["FeedAlarms"], None],
+        delays: Callable[[], Iterator[float]],
+        has_notices: bool = False,
+    ) -> None:
+        keys = FeedKeys(feed)
+        self.feed, self._receiver, self._wake = feed, receiver, wake
+        self._queue, self._silences = AlarmQueue(connection, keys), Silences(connection, keys)
+        shared = (connection, connection)
+        self._reader = FeedReader(connection.url, feed, connections=shared)
+        self._ends = IncidentEnds(self._reader)
+        self._notices = NoticeChanges(self._reader) if has_notices else None
+        self._delays, self._waits = delays, delays()
+        self._entry: Entry | None = None
+        self._left: deque[Delivery] = deque()  # posts of `_entry` that are still to be made
+        self._is_active = False  # whether this process works on the feed
+        self._restarts = self._is_refused = False
+        self.delivered = self.silenced = 0  # alarms accepted; alarms not posted while silenced
+        self.failures: Counter[str] = Counter()  # failed attempts by reason
+
+    @property
+    def lost(self) -> int:
+        """Entries that were trimmed before they were delivered."""
+        return self._queue.lost
+
+    def on_started(self, cursor: bytes) -> None:
+        """Start to deliver; a new consumer group begins after the cursor."""
+        if not self._is_active:
+            self._queue.after = self._ends.after = cursor
+            if self._notices is not None:
+                self._notices.after = cursor
+            self._restarts = True
+        self._is_active = True
+        self._wake(self)
+
+    def raised(self) -> None:
+        """Schedule a turn: alarms were committed."""
+        self._wake(self)
+
+    def reported(self) -> None:
+        """Schedule a turn if a committed report may end an incident, or change the notices."""
+        if self._ends.is_open or self._notices is not None:
+            self._wake(self)
+
+    def on_stopped(self) -> None:
+        """Stop delivering: this process no longer works on the feed."""
+        self._is_active = False
+
+    def turn(self) -> float | None:
+        """Post the next alarm; return the seconds until the next turn, None if none is left.
+
+        WorkerError: Redis does not answer, or refuses. ReceiverGone: the receiver is gone for good.
+        """
+        if self._restarts or not self._is_active:
+            self._restarts, self._entry = False, None
+            self._queue.reset()
+            self._ends.reset()
+            if self._notices is not None:
+                self._notices.reset()
+        if not self._is_active:
+            return None
+        if self._entry is None:
+            self._entry = self._queue.next()
+            if self._entry is not None:
+                self._left = deque(self._deliveries(self._entry))
+        end = self._ends.next(self._entry[0] if self._entry is not None else None)
+        if end is not None:
+            return self._deliver_end(end)
+        if self._entry is None:
+            return self._deliver_notice()
+        if self._left:
+            wait = self._deliver(self._left[0])
+            if wait is not None:
+                return wait
+            self._left.popleft()
+        if not self._left:
+            self._queue.done(self._entry)
+            self._entry = None
+        return 0.0
+
+    def next_wait(self) -> float:
+        """Return the seconds until the next attempt."""
+        return next(self._waits)
+
+    def _deliveries(self, entry: Entry) -> list[Delivery]:
+        entry_id = entry[0].decode()
+        if not entry[1]:
+            self._queue.lost += 1
+            log.warning(
+                "an alarm was trimmed before it was delivered", feed=self.feed, entry=entry_id
+            )
+            return []
+        alarms = _alarms_of(entry)
+        raised = known_alarms([(entry[0], {"seq": 0, "alarms": alarms})])
+        before = open_at_alarm(self._reader, entry[0]) if raised else None
+        events = [event for event in timeline(raised, (), before) if event.step != "went_on"]
+        cause = alarms[_index_of_change(raised, before)] if events else None
+        dates = dates_of(raised) if before is None else learned_at(self._reader, [before.since])
+        return [
+            delivery(self.feed, event, of_incident(event.incident, dates), cause)
+            for event in events
+        ]
+
+    def _deliver_end(self, end: End) -> float:
+        """Post the end of an incident; return the seconds until the next turn."""
+        verdict = of_end(end.event.incident, end.report, stored_values(self._reader))
+        wait = self._deliver(delivery(self.feed, end.event, verdict))
+        if wait is not None:
+            self._ends.reset()
+            return wait
+        self._ends.deliver_up_to(end.event.entry)
+        return 0.0
+
+    def _deliver_notice(self) -> float | None:
+        """Post the next change of a notice; return the seconds until the next turn."""
+        if self._notices is None or (change := self._notices.next()) is None:
+            return None
+        notice = change.notice
+        verdict = of_notice(notice, dates=learned_at(self._reader, [notice.since]))
+        if change.step == "ended":
+            verdict = trust(
+                FeedStatus(
+                    feed=self.feed, report=change.report, settings=stored_values(self._reader)
+                )
+            )
+        wait = self._deliver(notice_delivery(self.feed, change, verdict), notice)
+        if wait is None:
+            self._notices.done()
+        return wait or 0.0
+
+    def _deliver(self, sent: Delivery, notice: AnyNotice | None = None) -> float | None:
+        """Post an alarm; return the seconds until the next attempt, None if none is needed."""
+        if self._silences.hold(notice):
+            self.silenced += 1
+            log.info("an alarm is not posted: it is silenced", alarm=sent.key)
+            return None
+        try:
+            self._receiver.post(sent)
+        except ReceiverGone as error:
+            self.failures[str(error)] += 1
+            raise
+        except PostFailed as error:
+            self.failures[str(error)] += 1
+            wait = self.next_wait()
+            log.warning(
+                "an alarm was not taken; trying again",
+                alarm=sent.key, host=self._receiver.host, reason=str(error), after=wait,
+            )  # fmt: skip
+            self._is_refused = True
+            return wait
+        if self._is_refused:
+            log.info("alarms are taken again", alarm=sent.key, host=self._receiver.host)
+            self._is_refused = False
+        self.delivered += 1
+        self._waits = self._delays()
+        return None
+
+
+def _index_of_change(raised: Sequence[RaisedAlarm], before: Incident | None) -> int:
+    """Return the index of the first alarm that begins or worsens an incident."""
+    steps = ([event.step for event in timeline([alarm], (), before)] for alarm in raised)
+    return next((i for i, each in enumerate(steps) if each not in ([], ["went_on"])), 0)
+
+
+def _alarms_of(entry: Entry) -> Sequence[Any]:
+    """Return the alarms of an entry as they are stored; none if another program wrote it."""
+    stored = message(entry)
+    try:
+        raised_alarms(entry[0], stored)
+    except StateLost:
+        log.warning("an entry of alarms is of another program; it is passed over", entry=entry[0])
+        return []
+    alarms: Sequence[Any] = stored["alarms"]
+    return alarms
+
 
 FIRST_DELAY, MAX_DELAY = 0.5, 300.0
 """Seconds before the second attempt (about), and the longest delay between attempts."""
@@ -29,8 +252,6 @@ POLLS_PER_ROUND = 60
 """An idle feed is polled every so many `POLL_SECONDS` as there are feeds, up to this number."""
 
 _MAX_PAUSE = 10.0  # longest time between two commands while Redis does not answer, in seconds
-
-log = Logger("online_svm.webhook")
 
 
 class Webhook:

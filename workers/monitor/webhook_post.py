@@ -14,7 +14,7 @@ from online_svm.version import __version__
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
-from workers.monitor.notice_changes import NoticeStep
+from workers.monitor.delivery_queue import NoticeStep
 from workers.reading.incidents import IncidentEvent
 from workers.reading.verdict import Verdict
 

@@ -128,7 +128,7 @@ class ShardHost:
     def _answer(self, defined: FleetDefinition, run: Stop) -> None:
         # Imported here: an actor answers `status` before numpy and scipy are loaded.
         from workers.runner.service import Worker
-        from workers.session.known_feeds import KnownFeeds
+        from workers.session.preflight import KnownFeeds
 
         settings = self._settings(defined, "")
         run.grace = self._stop.grace = settings.grace

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from online_svm.stream.alarm import of_hundred
-from workers.reading.answers import number
-from workers.reading.benefit import DEFAULT_TOLERANCE, MIN_SCORED, as_list, as_object, rounded
+from workers.reading.answers import as_list, as_object, number
 from workers.text import counted, share
+
+DEFAULT_TOLERANCE = 0.02
+"""The default of the setting `tolerance`."""
+
+MIN_SCORED = 100
+"""Scored examples needed for any statement."""
 
 _EVIDENCE = 8.0  # log likelihood ratio from which a range or a class is off
 _APART = math.sqrt(1.5)  # of the tolerance: a certain error of the ranges that is off
@@ -156,7 +161,7 @@ class ReportedAgreement:
             more = _CHANGE_FROM * self.last.labels - n
         elif within > 0.0:
             more = n * ((within / (_BOUNDS[-1] * self.tolerance)) ** 2 - 1.0)
-        return f"needs about {counted(rounded(max(more, 1.0)), 'more label')}"
+        return f"needs about {counted(_rounded(max(more, 1.0)), 'more label')}"
 
     @property
     def helps(self) -> bool | None:
@@ -215,3 +220,10 @@ def silent(answers: int, learned: int, usual: float, delay: float) -> bool:
     distance = (1.0 - f) * math.log((1.0 - f) / (1.0 - rate))
     distance += f * math.log(f / rate) if f else 0.0
     return waited * distance >= _LOG_MILLION
+
+
+def _rounded(count: float) -> int:
+    """Return a count rounded up to two digits; at most a billion."""
+    count = min(count, 1e9)
+    unit = float(10 ** max(0, int(math.log10(max(count, 1.0))) - 1))
+    return int(math.ceil(count / unit) * unit)

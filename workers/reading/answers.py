@@ -94,6 +94,16 @@ def number(value: Any) -> float:
     return float(value) if is_number and abs(value) < 1e300 else math.nan
 
 
+def as_object(value: Any) -> dict[str, Any]:
+    """Return a value that is an object of JSON; an empty one for any other."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a value that is a list of JSON; an empty one for any other."""
+    return value if isinstance(value, list) else []
+
+
 def no_answer(entry: Sequence[Any]) -> StateLost:
     """Return the error for an entry of an output stream that this program did not write."""
     return StateLost(

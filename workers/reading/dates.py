@@ -7,8 +7,7 @@ from workers.broker import commands
 from workers.broker.feed_reader import FeedReader
 from workers.feed.keys import LEARNED_AGAIN
 from workers.feed.position import parse_id
-from workers.reading.answers import message, number
-from workers.reading.benefit import as_object
+from workers.reading.answers import as_object, message, number
 
 Dates = Mapping[int, float]
 """Milliseconds since 1970 by the number of the example that was learned then."""

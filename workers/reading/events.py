@@ -11,7 +11,7 @@ from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.reading.answers import message, number
-from workers.reading.notices import AnyNotice, NoticeKey, key_of
+from workers.reading.incidents import AnyNotice, NoticeKey, key_of
 
 _YEAR_9999_ENDS = 253_402_300_799_000.0  # in milliseconds since 1970
 _MAX_TEXT = 1000  # characters kept of a field: any program may write to the stream

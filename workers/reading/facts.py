@@ -13,13 +13,11 @@ from typing import Any
 from online_svm.config import SCORE
 from online_svm.metrics.estimate import Estimate
 from online_svm.stream.alarm import since_example
-from workers.reading.agreement import ReportedAgreement
-from workers.reading.answers import number
-from workers.reading.benefit import MIN_SCORED, as_list, as_object
+from workers.reading.agreement import MIN_SCORED, ReportedAgreement
+from workers.reading.answers import as_list, as_object, number
 from workers.reading.dates import Dates, date_of
-from workers.reading.incidents import Incident, alarm_line
+from workers.reading.incidents import AnyNotice, Incident, SilencedNotice, alarm_line
 from workers.reading.label_facts import budget_text, late_label_texts, pending_text, promise_text
-from workers.reading.notices import AnyNotice, SilencedNotice
 from workers.reading.status import MAX_ALARMS, MAX_NAMED, FeedStatus
 from workers.text import counted, four_digits, share
 

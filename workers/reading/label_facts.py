@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from workers.reading.answers import is_prediction, number
-from workers.reading.benefit import as_object
+from workers.reading.answers import as_object, is_prediction, number
 from workers.text import counted, share
 
 _OUTCOMES = {

@@ -29,19 +29,32 @@ from workers.reading.answers import (
 )
 from workers.reading.dates import Dates, learned_at
 from workers.reading.events import Event, known_events, notice_silences
-from workers.reading.incidents import Incident, incident_of, open_alarms, open_incident
+from workers.reading.incidents import (
+    AnyNotice,
+    Incident,
+    SilencedNotice,
+    incident_of,
+    key_of,
+    open_alarms,
+    open_incident,
+    open_notices,
+)
 from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels
-from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
-from workers.reading.notices import AnyNotice, SilencedNotice, key_of, open_notices
-from workers.reading.registry import holder, require
-from workers.reading.usage import (
+from workers.reading.lag import (
+    NO_LAG,
     NO_MEMORY,
     ConsumerGroup,
+    Lag,
     MemoryUse,
     PublishedStatus,
+    backlog,
     consumer_groups,
+    damaged,
+    lag,
+    lags,
     memory_use,
 )
+from workers.reading.registry import holder, require
 
 MAX_NAMED = 8  # features, and open notices, that are named
 MAX_ALARMS = 3  # alarms of the open incident that are shown

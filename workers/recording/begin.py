@@ -38,8 +38,7 @@ from workers.feed.stored_settings import stored_settings
 from workers.reading.registry import check_not_in_use, feed_state
 from workers.recording.file import InvalidRecording, reporting
 from workers.session import snapshots
-from workers.session.known_feeds import KnownFeeds
-from workers.session.preflight import find
+from workers.session.preflight import KnownFeeds, find
 from workers.session.replay import Replay
 from workers.session.snapshots import LoadedSnapshot
 

@@ -15,7 +15,7 @@ from online_svm.refit.memory_trees import kind_of
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import ForestFit, RefitResult, RefitTask, Refitter
 from workers.errors import Stopped
-from workers.feed.stored_fit import StoredFit
+from workers.feed.state import StoredFit
 from workers.log import Logger
 from workers.refit.process import FIT, STATE, TASK, Message, Reply
 from workers.refit.schedule import PooledLearner, RefitObserver, Schedule

@@ -36,8 +36,7 @@ from workers.runner.feed_task import (
     SnapshotFetcher,
     WorkerContext,
 )
-from workers.runner.outages import FAIL_FAST_SECONDS, REPLY_SECONDS, Outages
-from workers.runner.redis_context import RedisContext
+from workers.runner.redis_context import FAIL_FAST_SECONDS, REPLY_SECONDS, Outages, RedisContext
 from workers.runner.registry_watch import RegistryWatch
 from workers.session.answer import Outcome
 from workers.session.snapshots import ReplayBudget

@@ -20,7 +20,7 @@ from workers.errors import AccessDenied, Unavailable, WrongKeyType
 from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
 from workers.feed.selection import Selection
 from workers.log import Logger
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 
 log = Logger("online_svm.worker")
 

@@ -21,7 +21,7 @@ from workers.refit import process as refit_process
 from workers.refit.process import Child
 from workers.runner.feed_task import FeedFactory, FeedOpening
 from workers.runner.redis_context import RedisContext, redis_context
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 from workers.stop import Stop
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from workers.message.encode import (
     encode_rejected,
     encode_report,
 )
-from workers.message.entry_decode import EntryFields
-from workers.message.trace import traced
+from workers.message.entry_decode import EntryFields, traced
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,10 @@
 3. Replay the input since then, without committing answers. A long replay takes snapshots, so that a
    worker that is killed during its replay does not start over.
 4. Compare the digest with the committed one.
+
+A fit of the memory's trees takes effect long after it was submitted, and a snapshot does not wait
+for it. So finished fits are kept in Redis: a worker that is killed again and again would otherwise
+never finish one.
 """
 
 import math
@@ -15,24 +19,27 @@ from dataclasses import dataclass, field
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.refit.memory_trees import KINDS
 from workers.broker.store import Store
+from workers.broker.streams import pairs_of
 from workers.config.retention_settings import RetentionSettings
 from workers.config.settings import Limits
 from workers.errors import (
     InvalidStoredSnapshot,
     PositionMoved,
+    ReadCut,
     StateLost,
     Stopped,
+    WrongKeyType,
     without_snapshots,
 )
 from workers.feed.pinned_config import check_config
 from workers.feed.position import Digest, Position
 from workers.feed.recent_ids import RecentIds
-from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer
+from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer, StoredFit
 from workers.log import Logger
-from workers.refit.refitter import NO_FITS
+from workers.refit.refitter import NO_FITS, PooledRefitter
 from workers.session.flow import CommitWriter, Pace
-from workers.session.kept_fits import keep_finished, kept_fits
 from workers.session.replay import Replay, check_same, links, restored
 from workers.session.snapshots import (
     REPLAY_SNAPSHOT_SECONDS,
@@ -273,3 +280,21 @@ class StoredChain:
                     yield
             return found
         return found | {end: b""}
+
+
+def keep_finished(store: Store, refits: PooledRefitter) -> None:
+    """Store the fits that were finished since the last call; wait for no reply."""
+    for fit in refits.pop_finished():
+        store.put_fit(fit)
+
+
+def kept_fits(store: Store) -> dict[bytes, bytes]:
+    """Return the trees of all stored fits by the SHA-256 of their tasks; skip damaged entries."""
+    found = dict[bytes, bytes]()
+    for kind in KINDS:
+        with suppress(WrongKeyType, ReadCut):
+            for _, fields in store.fits(kind):
+                fit = StoredFit.parse(kind, pairs_of(fields))
+                if fit is not None:
+                    found[fit.task] = fit.trees
+    return found

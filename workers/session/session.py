@@ -45,9 +45,8 @@ from workers.session.flow import (
     SnapshotRequest,
     check_entries_exist,
 )
-from workers.session.kept_fits import keep_finished
 from workers.session.publisher import Publisher
-from workers.session.recovery import Recovery
+from workers.session.recovery import Recovery, keep_finished
 from workers.session.snapshots import KeptSnapshots, body_of, is_due, kept_examples
 from workers.session.spans import BatchTraces
 

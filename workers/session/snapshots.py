@@ -18,10 +18,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from online_svm.memory.rows import CHUNK_ROWS
-from online_svm.predictor.online_predictor import OnlinePredictor, with_chunks
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.keys import FeedKeys
@@ -30,6 +28,9 @@ from workers.feed.recent_ids import RecentIds, split_ids
 from workers.feed.retention import keep, known_marks
 from workers.feed.state import FeedState, Pointer, SnapshotMove
 from workers.feed.state_fields import Mark
+
+if TYPE_CHECKING:
+    from online_svm.predictor.online_predictor import OnlinePredictor
 
 PART_BYTES = 1 << 24
 """Largest number of bytes under one key: far below Redis's limit (512 MiB by default), and small
@@ -185,6 +186,9 @@ class LoadedSnapshot:
     @property
     def whole(self) -> bytes:
         """The body with the rows of the memory in it."""
+        # Lazy import: the checks before a start read no snapshot.
+        from online_svm.predictor.online_predictor import with_chunks
+
         ids, predictor = split_ids(self.body)
         return bytes(ids) + with_chunks(predictor, self.chunks)
 
@@ -262,11 +266,14 @@ class SnapshotBody(NamedTuple):
     new: dict[str, bytes]  # bytes of those that no kept snapshot has
 
 
-def body_of(recent: RecentIds, predictor: OnlinePredictor, kept: KeptSnapshots) -> SnapshotBody:
+def body_of(recent: RecentIds, predictor: "OnlinePredictor", kept: KeptSnapshots) -> SnapshotBody:
     """Return the body of a snapshot of a predictor.
 
     Of the chunks that the newest kept snapshot has, only the last may have changed since.
     """
+    # Lazy import, as above.
+    from online_svm.memory.rows import CHUNK_ROWS
+
     data = recent.prepend_to(predictor.snapshot(with_rows=False))
     known = {int(name.partition("-")[0]): name for name in kept.chunks}
     last = max(known, default=0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from workers.errors import BadConfiguration
 from workers.log import Logger
-from workers.message.trace import TRACEPARENT, is_sampled
+from workers.message.entry_decode import TRACEPARENT, is_sampled
 from workers.session.answer import Outcome
 
 EXPORTER = "OTEL_TRACES_EXPORTER"

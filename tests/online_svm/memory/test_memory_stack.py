@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from online_svm.memory.stack import RIDGE, MemoryStacks, StackedLabels
+from online_svm.predictor.memory_experts import RIDGE, MemoryStacks, StackedLabels
 
 
 def experts(n, n_classes, seed=0):

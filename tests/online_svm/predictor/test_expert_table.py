@@ -19,7 +19,7 @@ from predictor_answers import (
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor import expert_table
+from online_svm.predictor import expert_ensemble
 from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.frozen_predictor import FrozenPredictor
@@ -78,7 +78,7 @@ def said(column, n_classes):
 @pytest.fixture(params=[LastLabel, Correction])
 def added(request, monkeypatch):
     """A line of the table adds the expert."""
-    monkeypatch.setitem(expert_table.EXPERTS, "last", lambda _config, k: request.param(k))
+    monkeypatch.setitem(expert_ensemble.EXPERTS, "last", lambda _config, k: request.param(k))
 
 
 def sticky(n, k):
@@ -101,7 +101,7 @@ def asked(m, columns=None, learns=None, stored=None):
 
 
 def test_its_answers_are_averaged_under_its_name(monkeypatch):
-    monkeypatch.setitem(expert_table.EXPERTS, "last", lambda _config, k: LastLabel(k))
+    monkeypatch.setitem(expert_ensemble.EXPERTS, "last", lambda _config, k: LastLabel(k))
     ensemble = delayed(3)
     place = list(ensemble.weights).index("last-label")
     found = ensemble.answer(asked(4, [1, -1, 2, -1]))
@@ -158,7 +158,7 @@ def test_with_delayed_labels_batches_and_restarts_give_the_same_bytes(classes):
 
 
 def test_a_late_row_is_credited_with_the_answer_of_its_time(monkeypatch):
-    monkeypatch.setitem(expert_table.EXPERTS, "last", lambda _config, k: LastLabel(k))
+    monkeypatch.setitem(expert_ensemble.EXPERTS, "last", lambda _config, k: LastLabel(k))
     ensemble = delayed()
     place = list(ensemble.weights).index("last-label")
     ensemble.answer(asked(1, [0]))
@@ -201,7 +201,7 @@ def test_an_expert_that_the_settings_do_not_ask_for_changes_no_byte(monkeypatch)
     for _ in range(2):
         predictor = predictor_of(classes=("c0", "c1"))
         found.append((flat(predictor.step_many(X, labels)), predictor.snapshot()))
-        monkeypatch.setitem(expert_table.EXPERTS, "none", lambda _config, _k: None)
+        monkeypatch.setitem(expert_ensemble.EXPERTS, "none", lambda _config, _k: None)
     assert found[0] == found[1]
 
 

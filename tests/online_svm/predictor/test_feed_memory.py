@@ -9,7 +9,7 @@ from memory_forests import probabilities
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.memory import rows as memory_rows
-from online_svm.memory.edges import Edges
+from online_svm.memory.encoder import Edges
 from online_svm.predictor import memory_experts, memory_fits
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor

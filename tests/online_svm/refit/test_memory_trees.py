@@ -5,7 +5,7 @@ import pytest
 from memory_forests import probabilities
 
 from online_svm.compiled.elementary import exps, logistics
-from online_svm.memory.edges import Edges
+from online_svm.memory.encoder import Edges
 from online_svm.refit.committee.boosting import Sample, TreeModel, grow_more, grow_two
 from online_svm.refit.committee.forest import LEAVES, NODES, Forest, bins_of, edges_of
 from online_svm.refit.committee.ranks import EDGES, Ranks

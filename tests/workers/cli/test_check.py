@@ -16,7 +16,7 @@ from online_svm.config import PredictorConfig
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings
 from workers.feed.pinned_config import pinned_config
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 
 REFUSED = [
     *[("alarm_url", url) for url in (

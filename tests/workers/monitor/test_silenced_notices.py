@@ -12,7 +12,7 @@ from world import World, wait_until
 from workers.admin.notes import silence, silence_notice
 from workers.dashboard.past_run import read_past
 from workers.errors import BadConfiguration
-from workers.monitor.notice_changes import NoticeChanges
+from workers.monitor.delivery_queue import NoticeChanges
 from workers.reading.facts import facts
 from workers.reading.status import FeedStatus, read_many, with_outputs
 

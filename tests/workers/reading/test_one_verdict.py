@@ -20,7 +20,7 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.past_run import read_past
 from workers.feed.pinned_config import pinned_config
 from workers.gateway.feed import GatewayFeed
-from workers.monitor.feed_alarms import FeedAlarms
+from workers.monitor.webhook import FeedAlarms
 from workers.reading.status import read_progress, read_status, with_outputs
 from workers.reading.verdict import printed, trust, verdict
 from workers.stop import Stop

@@ -20,7 +20,7 @@ from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import ScoredRows
 from workers.message.encode import dumps
-from workers.reading.benefit import DEFAULT_TOLERANCE
+from workers.reading.agreement import DEFAULT_TOLERANCE
 from workers.reading.incidents import incident_of
 from workers.reading.status import FeedStatus
 from workers.reading.verdict import verdict

@@ -19,7 +19,7 @@ from workers.recording import begin as beginning
 from workers.recording.backup import backup
 from workers.recording.begin import begin
 from workers.recording.file import InvalidRecording
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 
 SAME = {
     "window": 60, "refit_every": 20, "gamma": 0.5,

@@ -16,7 +16,7 @@ from workers.errors import Stopped, Unavailable
 from workers.runner.feed_states import TaskState
 from workers.runner.feed_task import FeedOpening, FeedTask, SnapshotFetcher, WorkerContext
 from workers.runner.redis_context import redis_context
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 from workers.session.session import Session
 from workers.session.snapshots import ReplayBudget
 from workers.session.telemetry import Telemetry

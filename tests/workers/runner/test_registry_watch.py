@@ -10,7 +10,7 @@ from workers.feed.keys import REGISTRY, FeedKeys
 from workers.feed.selection import Selection
 from workers.runner import registry_watch
 from workers.runner.registry_watch import InputScan, RegistryWatch
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 from workers.stop import Stop
 
 

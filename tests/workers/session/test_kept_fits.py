@@ -7,11 +7,11 @@ from world import drain, payloads, push, rows, session, wait_until
 from online_svm.config import PredictorConfig
 from workers.admin.reset import reset
 from workers.broker.store import Store
-from workers.feed.stored_fit import StoredFit
+from workers.feed.state import StoredFit
 from workers.recording.erasure import erase
 from workers.refit.pool import PoolThread
 from workers.refit.process import FIT
-from workers.session.kept_fits import kept_fits
+from workers.session.recovery import kept_fits
 
 SUBMITTED, TOTAL = 1_050, 1_300
 """Entries of a feed: its first trees are submitted; they have answered for some time."""

@@ -23,7 +23,7 @@ from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START
 from workers.feed.state import FORMAT, Commit, Pointer, SnapshotMove
 from workers.session import preflight, snapshots
-from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import KnownFeeds
 
 OURS = pinned_config(CONFIG, Limits())
 

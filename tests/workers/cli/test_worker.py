@@ -10,10 +10,10 @@ import pytest
 from processes import LIMIT, Process
 from world import wait_until
 
-from workers.dashboard.page_process import page_process
+from workers.cli.worker import page_process
 
 BEGIN = (
-    "import sys, time\nfrom workers.dashboard.page_process import page_process\n"
+    "import sys, time\nfrom workers.cli.worker import page_process\n"
     "with page_process(['mail'], sys.argv[1], 0):\n    time.sleep(60)\n"
 )
 

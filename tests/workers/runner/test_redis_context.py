@@ -11,8 +11,8 @@ from redis_cluster import running_cluster
 from world import push, rows
 
 from workers.broker.store import Store
-from workers.runner import loop, outages, redis_context
-from workers.runner.outages import REPLY_SECONDS
+from workers.runner import loop, redis_context
+from workers.runner.redis_context import REPLY_SECONDS
 
 COUNT = 150
 
@@ -48,7 +48,7 @@ def push_in_turn(inputs, done, seconds):
 
 
 def test_a_node_that_is_away_delays_only_its_own_feeds(cluster, embedded_url, monkeypatch):
-    for module in (outages, loop, redis_context):
+    for module in (loop, redis_context):
         monkeypatch.setattr(module, "REPLY_SECONDS", 20.0)
     longest = longest_wait_beside(cluster, embedded_url, "killed", 1.5, lease=5.0)
     assert longest < 10.0, "no feed waits for a reply of another node"
