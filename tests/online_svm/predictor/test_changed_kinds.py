@@ -71,19 +71,6 @@ def test_an_estimator_warns_of_a_kind_that_changed(learned, came, expected):
     assert (predicted == LABELS).all() == (expected is None)
 
 
-def test_learning_and_river_warn_too():
-    model = OnlineClassifier(window=200, refit_every=100)
-    assert told(lambda: model.partial_fit(frame("numbers"), LABELS))[1] == []
-    _, sentences = told(lambda: model.progressive_proba(frame("true and false")[:20], LABELS[:20]))
-    assert len(sentences) == 1
-    assert "(20 so far)" in sentences[0]
-    model = river.OnlineClassifier(window=200, refit_every=100)
-    for x, y in zip(BITS.tolist(), LABELS.tolist(), strict=True):
-        assert told(lambda x=x, y=y: model.learn_one({"flag": x}, y))[1] == []
-    for call in (model.predict_one, model.predict_proba_one, lambda x: model.learn_one(x, "a")):
-        assert len(told(lambda call=call: call({"flag": True}))[1]) == 1
-
-
 def test_a_change_that_a_refit_ends_within_a_call_is_told():
     model = OnlineClassifier(window=80, refit_every=40).fit(frame("numbers"), LABELS)
     _, sentences = told(lambda: model.progressive_proba(frame("true and false"), LABELS))

@@ -190,31 +190,6 @@ def test_with_late_labels_it_is_the_method_written_out(groups, classes):
     np.testing.assert_allclose(average._trust, written.trust, rtol=1e-8)
 
 
-def test_with_late_labels_calls_and_restarts_change_no_byte():
-    said, labels = answers_of_experts(GROUPS, 300, 3, 3)
-    events = late_events(300, 25)
-    whole, parts = (ExpertAverage(GROUPS, is_delayed=True) for _ in range(2))
-    expected = answered_late(whole, said, said, labels, events, [len(events)])
-    sizes = [1, 3, 49, 60, 100, 1, len(events)]
-    found = answered_late(parts, said, said, labels, events, sizes)
-    for part, of_whole in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(part, of_whole)
-    other = ExpertAverage(GROUPS, is_delayed=True)
-    other.restore(parts.state())
-    for name, value in whole.state().items():
-        np.testing.assert_array_equal(other.state()[name], value, err_msg=name)
-
-
-def test_an_expert_that_is_asleep_keeps_its_weight_among_the_others():
-    """Its odds against the experts of the model stay, whatever the labels say."""
-    said = np.full((40, len(PAIR), 2), [0.2, 0.8])
-    said[:, list(PAIR).index("recent-stack-250")] = np.nan
-    average = ExpertAverage(PAIR, is_delayed=False)
-    before = average.weights
-    averaged(average, said, np.zeros(40, dtype=np.int64))
-    assert average.weights == pytest.approx(before, rel=1e-12)
-
-
 def learned(groups, is_delayed=True):
     """Return an average whose weights differ from the first ones."""
     average = ExpertAverage(groups, is_delayed=is_delayed)

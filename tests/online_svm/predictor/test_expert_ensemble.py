@@ -1,19 +1,13 @@
 """The ensemble of experts in a predictor: warm-up, classes, batches, delays, drift, rows."""
 
 from copy import deepcopy
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from drifting import inverted
 from predictor_answers import (
-    alarms,
     answers_of_model,
     blocks,
     corrected,
-    flat,
-    follow,
-    late_stream,
     predictor_of,
     restored,
     rows,
@@ -25,10 +19,8 @@ from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.expert_average import AverageRows
 from online_svm.predictor.expert_ensemble import ExpertEnsemble
-from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.pair_prediction import PairPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.recent_interval import RecentIntervals
@@ -176,96 +168,10 @@ def test_the_answer_averages_the_experts_corrects_that_and_reads_the_interval(
     assert block.method == "experts"
 
 
-def test_labels_that_depend_on_the_ones_before_are_predicted():
-    rng = np.random.default_rng(0)
-    X, labels = rng.normal(size=(400, 2)), [f"c{i // 20 % 2}" for i in range(400)]
-    found = rows(predictor_of(**TWO).step_many(X, labels))[200:]
-    asked = labels[200:]
-    assert np.mean([a.label == label for a, label in zip(found, asked, strict=True)]) > 0.9
-    of_svm = np.mean([a.svm_label == label for a, label in zip(found, asked, strict=True)])
-    assert of_svm < 0.8  # which knows the features alone
-
-
-def test_on_independent_examples_little_is_lost(monkeypatch):
-    X, labels = stream(400)
-    said = answers_of_model(monkeypatch)
-    answers = blocks(predictor_of(**TWO).step_many(X, labels))
-    of_all = np.concatenate([block.point for block in answers if block.status == "ok"])
-    columns = np.array([int(label[1]) for label in labels])[-len(of_all) :]
-
-    def loss(point):
-        return -np.log(point[np.arange(len(point)), columns]).mean()
-
-    of_model = [
-        loss(np.concatenate([answers[name] for answers in said])) for name in PairPrediction.outputs
-    ]
-    assert loss(of_all) < min(of_model) + 0.02
-
-
 # Batches and restarts
-
-WORLDS = {
-    "three": THREE,
-    "no level": TWO | {"interval_level": None},
-    "unscaled, discovered": {"scale": "none"},
-    "lag": TWO | {"refit_lag": 15},
-}
-"""Of those that test_same_bytes.py lacks, or restarts less often."""
-
-
-def world(name, n=130):
-    k = 3 if name in ("three", "unscaled, discovered") else 2
-    X, labels = stream(n, k)
-    if k == 3:  # the last class is met late, in the warm-up and with a model
-        labels = ["c1" if y == "c2" and 6 < i < 50 else y for i, y in enumerate(labels)]
-    return X, [None if i % 13 == 4 else y for i, y in enumerate(labels)]
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_batches_of_any_size_and_restarts_at_any_n_give_the_same_bytes(name):
-    X, labels = world(name)
-    whole = predictor_of(**WORLDS[name])
-    expected = flat(whole.step_many(X, labels))
-    for size in (1, 19):
-        parts, kept, found = predictor_of(**WORLDS[name]), predictor_of(**WORLDS[name]), []
-        for i in range(0, len(X), size):
-            batch = X[i : i + size], labels[i : i + size]
-            found += flat(parts.step_many(*batch))
-            parts = restored(parts)
-            kept.step_many(*batch)
-        assert found == expected, size
-        assert parts.snapshot() == kept.snapshot() == whole.snapshot(), size
 
 
 # Delayed labels
-
-
-@pytest.mark.parametrize("maturity", ["horizon", "arrival"])
-@pytest.mark.parametrize("classes", [{"classes": ("a", "b")}, {}], ids=["declared", "discovered"])
-def test_with_delayed_labels_batches_and_restarts_give_the_same_bytes(maturity, classes):
-    """Labels that come in the call of their example, or in a later one from stored outputs."""
-    X, _, events = late_stream(110, np.random.default_rng(5))
-    settings = classes | {"horizon": 12, "maturity": maturity}
-    whole = predictor_of(**settings)
-    expected = follow(whole, X, events, len(events))
-    assert {a.status for a in expected[0] if hasattr(a, "probabilities")} == {"warming", "ok"}
-    for size in (1, 5, 40):
-        assert follow(predictor_of(**settings), X, events, size) == expected, size
-    parts, answers, outcomes = predictor_of(**settings), [], []
-    for begin, stop in pairwise([*range(0, len(events), 3), len(events)]):
-        more, told = follow_from(parts, X, events, begin, stop)
-        answers, outcomes = answers + more, outcomes + told
-        parts = restored(parts)
-    assert answers == expected[0]
-    assert parts.snapshot() == whole.snapshot()
-
-
-def follow_from(predictor, X, events, begin, stop):
-    """Answer events begin ... stop - 1."""
-    from predictor_answers import batch_of
-
-    result = predictor.process(batch_of(X, events[begin:stop], begin))
-    return flat(result.found), sorted(result.taken)
 
 
 def delayed(k=2, **changes):
@@ -340,66 +246,12 @@ def assert_equal_states(one, other):
 # Drift
 
 
-@pytest.fixture(scope="module")
-def drift():
-    return inverted(800, 400, 800)
-
-
-@pytest.mark.parametrize("policy", ["refit", "reset"])
-def test_after_an_alarm_batches_of_any_size_give_the_same_bytes(drift, policy):
-    X, y = drift
-    config = ProtocolConfig(
-        classes=("a", "b"), window=300, refit_every=150, maps=(), on_drift=policy, alarm_level=0.1
-    )
-    expected = flat(OnlinePredictor(config).step_many(X, y))
-    acted = [one for one in alarms(expected) if one.action == policy]
-    assert acted
-    parts, found = OnlinePredictor(config), []
-    for i in range(0, len(X), 37):
-        found += flat(parts.step_many(X[i : i + 37], y[i : i + 37]))
-        parts = restored(parts)
-    assert found == expected
-    after = next(a for a in rows(expected) if a.n == acted[0].n)
-    if policy == "reset":  # everything begins again
-        assert after.status == "warming"
-        np.testing.assert_allclose(after.probabilities, [0.5, 0.5])
-        np.testing.assert_allclose(after.intervals, [[0.0, 1.0]] * 2)
-    else:
-        assert after.status == "ok"
-        assert after.intervals != ((0.0, 1.0), (0.0, 1.0))
-    assert rows(expected)[-1].method == "experts"
-
-
 # Rows
 
 
-def named(count):
-    """Return rows of several kinds, with labels by a category; a name more from row 6 on."""
-    rng = np.random.default_rng(2)
-    for i in range(count):
-        y = int(rng.random() < 0.5)
-        x = {"country": ("DE", "FR")[y], "amount": float(rng.normal()), "vip": bool(i % 3)}
-        if i % 5 == 2:
-            del x["amount"]
-        if i >= 6:
-            x["a later name"] = "text" if i % 2 else 3.5
-        yield x, f"c{y}"
-
-
-def test_named_rows_of_several_kinds_are_answered_from_the_first_on():
-    data, whole, parts = list(named(70)), predictor_of(**TWO), predictor_of(**TWO)
-    found = []
-    for x, y in data:
-        found.append(whole.step(Example(x, y)))
-        assert parts.step(Example(x, y)) == found[-1]
-        parts = restored(parts)
-    assert parts.snapshot() == whole.snapshot()
-    assert {answer.method for answer in found} == {"experts"}
-    hits = [a.label == y for a, (_, y) in zip(found, data, strict=True)]
-    assert np.mean(hits[15:]) > 0.9
-
-
-@pytest.mark.parametrize("settings", [TWO, TWO | {"scale": "none"}, {}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [TWO, TWO | {"kernel": "linear", "scale": "none"}, {}], ids=str
+)
 @pytest.mark.parametrize("size", [1e30, 1e99])
 def test_huge_values_give_probabilities(settings, size):
     X, labels = stream(70)
@@ -413,6 +265,7 @@ def test_huge_values_give_probabilities(settings, size):
             assert np.isfinite(answer.probabilities).all()
             assert sum(answer.probabilities) == pytest.approx(1.0, abs=1e-12)
             assert np.isfinite(answer.intervals).all()
+            assert np.isfinite(answer.scores).all()
 
 
 def test_missing_values_are_filled_from_the_first_answer_on():
@@ -425,35 +278,12 @@ def test_missing_values_are_filled_from_the_first_answer_on():
 # States
 
 
-@pytest.mark.parametrize("settings", [TWO, THREE, {}, TWO | {"horizon": 5}], ids=str)
-@pytest.mark.parametrize("n", [0, 1, 3, 9, 30, 64])
-def test_a_frozen_predictor_answers_as_the_predictor(settings, n):
-    X, labels = stream(70, 3 if settings in (THREE, {}) else 2)
-    predictor = predictor_of(**settings)
-    schema = predictor.schema.of_features(None, 3)
-    predictor.step_many(X[:n], labels[:n], schema=schema)
-    frozen = FrozenPredictor.restore(predictor.frozen().snapshot(), predictor.config)
-    asked = X[-3:]
-    found = frozen.answer(asked)
-    for i, x in enumerate(asked):
-        (expected,) = rows(restored(predictor).step_many(x[None, :], [None]))
-        assert found.row(i) == expected
-    assert frozen.snapshot() == predictor.frozen().snapshot()
-
-
 def learned(k=3, **changes):
     ensemble = ExpertEnsemble(ProtocolConfig(classes=tuple("abcdef"[:k]), **changes))
     X, labels = stream(30, k)
     ensemble.answer(RowsToLearn(X, None, np.array([int(y[1]) for y in labels]), None))
     ensemble.fit_if_due(32, 32, None, None)
     return ensemble
-
-
-def test_a_state_is_restored_whole():
-    ensemble = learned()
-    assert_equal_states(
-        ExpertEnsemble(ensemble._config).restore(ensemble.state()).state(), ensemble.state()
-    )
 
 
 def test_a_damaged_state_is_refused():

@@ -1,21 +1,8 @@
 """An expert that a line of the table adds: answers, weights, states, late labels."""
 
-from copy import deepcopy
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from predictor_answers import (
-    batch_of,
-    corrected,
-    flat,
-    follow,
-    late_stream,
-    predictor_of,
-    restored,
-    rows,
-    stream,
-)
+from predictor_answers import flat, predictor_of, restored, rows, stream
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -25,7 +12,6 @@ from online_svm.predictor.expert_ensemble import ExpertEnsemble
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.predictor.simple_experts import SimpleExperts
 from online_svm.storage.state import pack, unpack
 from online_svm.storage.state_schema import StateSchema, ints
 
@@ -142,21 +128,6 @@ def test_batches_of_any_size_and_restarts_give_the_same_bytes(name):
         assert parts.snapshot() == whole.snapshot(), size
 
 
-@pytest.mark.usefixtures("added")
-@pytest.mark.parametrize("classes", [{"classes": ("a", "b")}, {}], ids=["declared", "discovered"])
-def test_with_delayed_labels_batches_and_restarts_give_the_same_bytes(classes):
-    X, _, events = late_stream(110, np.random.default_rng(5))
-    whole = predictor_of(**classes, horizon=12)
-    expected = follow(whole, X, events, len(events))
-    assert follow(predictor_of(**classes, horizon=12), X, events, 7) == expected
-    parts, answers = predictor_of(**classes, horizon=12), []
-    for begin, stop in pairwise([*range(0, len(events), 3), len(events)]):
-        answers += flat(parts.process(batch_of(X, events[begin:stop], begin)).found)
-        parts = restored(parts)
-    assert answers == expected[0]
-    assert parts.snapshot() == whole.snapshot()
-
-
 def test_a_late_row_is_credited_with_the_answer_of_its_time(monkeypatch):
     monkeypatch.setitem(expert_ensemble.EXPERTS, "last", lambda _config, k: LastLabel(k))
     ensemble = delayed()
@@ -203,21 +174,3 @@ def test_an_expert_that_the_settings_do_not_ask_for_changes_no_byte(monkeypatch)
         found.append((flat(predictor.step_many(X, labels)), predictor.snapshot()))
         monkeypatch.setitem(expert_ensemble.EXPERTS, "none", lambda _config, _k: None)
     assert found[0] == found[1]
-
-
-def test_the_answer_is_the_sum_of_the_experts_by_their_weights():
-    ensemble = delayed()
-    ensemble.answer(asked(60, np.arange(60) // 7 % 2))
-    weights, history = ensemble.weights, deepcopy(ensemble.experts["history"])
-    found = ensemble.answer(asked(1))
-    last = weights["label-history"]
-    experts = found.outputs["experts"][0]
-    awake = ~np.isnan(experts[:, 0])
-    names = np.array(list(weights)[:-1])[awake]
-    averaged = np.array([weights[name] for name in names])
-    assert list(weights)[-1] == "label-history"
-    assert sum(weights.values()) == pytest.approx(1.0)
-    assert set(names) == set(SimpleExperts.outputs)
-    average = averaged @ experts[awake] / averaged.sum()
-    after = corrected(history, average[None], np.array([-1]))[0]
-    np.testing.assert_allclose(found.point[0], (1.0 - last) * average + last * after, rtol=1e-9)

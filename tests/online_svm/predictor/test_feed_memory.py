@@ -322,16 +322,3 @@ def test_some_feeds_have_no_memory(changes):
     assert predictor.memory_status is None
     assert predictor.memory_chunks() == []
     assert predictor.erase_rows(["person"]) == predictor.adopt_rows([], []) == 0
-
-
-def test_classes_that_the_trees_lack_keep_the_present_probability():
-    config = config_of(classes=None)
-    items = examples_of("discovered")
-    with_memory, without = (
-        OnlinePredictor(config),
-        OnlinePredictor(config_of(classes=None, memory=0)),
-    )
-    found, present = play(with_memory, items), play(without, items)
-    assert max(map(len, found)) == 5
-    np.testing.assert_allclose([sum(p) for p in found[1:]], 1.0)
-    assert [len(p) for p in found] == [len(p) for p in present]

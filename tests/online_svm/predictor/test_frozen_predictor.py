@@ -20,6 +20,7 @@ KINDS = {
     "gaps": {},
     "costs": {"costs": {y: {"a": y == "b", "b": 5.0 * (y == "a"), "review": 0.1} for y in "ab"}},
     "sets": {"set_coverage": 0.8},
+    "promise": {"promise": {"error": 0.3, "confidence": 0.9}},
     "late labels": {"horizon": 7},
     "alarms": {"window": 2000, "refit_every": 200},
     "reset": {"window": 2000, "refit_every": 200, "on_drift": "reset"},

@@ -169,28 +169,6 @@ def test_examples_in_the_order_of_their_labels_are_not_tested_for_exchangeabilit
     assert kinds == [{"calibration", "exchangeability"}, {"calibration"}]
 
 
-def independent(classes, seed):
-    """Return 1,500 independent rows, with normal to Cauchy tails, and the codes of their labels."""
-    rng = np.random.default_rng([classes, seed])
-    d = int(rng.choice([2, 4, 8]))
-    apart = float(rng.choice([0.7, 1.2, 2.0]))
-    shares = np.full(classes, 1 / classes) if seed % 3 else rng.dirichlet(np.full(classes, 3.0))
-    centres = 1.5 * apart / np.sqrt(d) * rng.normal(size=(classes, d))
-    codes = rng.choice(classes, 1500, p=shares)
-    freedom = (np.inf, 3.0, 1.5, 1.0)[seed % 4]
-    shape = (1500, d)
-    noise = rng.normal(size=shape) if freedom == np.inf else rng.standard_t(freedom, shape)
-    return centres[codes] + noise, codes
-
-
-@pytest.mark.parametrize(("classes", "seed"), [(4, 10048), (4, 10057), (4, 10112), (3, 10025)])
-def test_independent_examples_raise_no_alarm_while_few_are_learned(classes, seed):
-    # Of streams 10,000 to 10,119 some of those that alarmed where the tolerance was always .02.
-    X, codes = independent(classes, seed)
-    predictor = OnlinePredictor(PredictorConfig(classes=tuple(map(str, range(classes)))))
-    assert alarms(predictor.step_many(X, [str(code) for code in codes])) == []
-
-
 def test_answers_name_the_notices_that_are_open_from_the_row_that_opened_them(drift):
     *_, answers = drift
     codes = [block.notices for block in blocks(answers)]

@@ -98,12 +98,6 @@ def test_answers_and_state_are_those_of_the_formulas(k):
     assert_same(history, written)
 
 
-def test_before_a_label_the_probabilities_are_unchanged():
-    points = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
-    found = corrected(LabelHistory(3), points, np.array([-1, -1]))
-    np.testing.assert_allclose(found, points, atol=3e-6)
-
-
 def test_labels_that_follow_each_other_are_predicted():
     points, columns = sample(700, 3)
     found = corrected(LabelHistory(3), points, columns)
@@ -141,20 +135,6 @@ def test_a_row_with_a_source_is_learned_with_the_features_of_its_answer():
     np.testing.assert_array_equal(features[20:30], features[:10])
     np.testing.assert_array_equal(features[30:], kept[30:])
     assert_same(history, written)
-
-
-def test_learning_a_row_later_equals_learning_it_at_once_if_nothing_came_between():
-    points, columns = sample(60, 3)
-    columns[columns < 0] = 0
-    at_once, later = LabelHistory(3), LabelHistory(3)
-    expected = corrected(at_once, points, columns)
-    twice = np.repeat(points, 2, axis=0)
-    labels, sources = np.full(120, -1), np.full(120, -1)
-    labels[1::2], sources[1::2] = columns, np.arange(0, 120, 2)
-    found = corrected(later, twice, labels, sources, np.empty((120, 3, N_FEATURES)))
-    np.testing.assert_array_equal(found[::2], expected)
-    for name, part in at_once.state().arrays.items():
-        np.testing.assert_array_equal(later.state().arrays[name], part)
 
 
 def test_another_class_begins_without_labels_and_the_others_keep_theirs():

@@ -130,17 +130,6 @@ def test_a_new_name_takes_part_from_the_next_refit_on_and_an_absent_one_is_imput
     assert answers[0].imputed == 0
 
 
-def test_a_feature_that_changes_its_kind_is_a_gap_from_then_on_and_told():
-    numbers = [({"q": float(i % 7), "r": i % 2}, ("no", "yes")[i % 2]) for i in range(600)]
-    texts = [({"q": f"{i % 7} kg", "r": i % 2}, ("no", "yes")[i % 2]) for i in range(200)]
-    predictor, answers = stepped(numbers + texts, window=500)
-    assert [answer.imputed for answer in answers[100:600]] == [0] * 500
-    assert [answer.imputed for answer in answers[600:]] == [1] * 200
-    told = predictor._engine.scoring.report(800).features["q"]
-    assert told.kind == "number"
-    assert told.missing > 0.3
-
-
 def test_names_that_come_later_may_be_missing_and_so_may_all_but_one():
     predictor, _ = stepped(rows(100, late_name=False))
     odd = {f"k{i}": 1 for i in range(500)}

@@ -8,7 +8,6 @@ from predictor_answers import alarms, reports, rows
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
 
@@ -85,20 +84,6 @@ def test_late_labels_count_when_they_mature():
     assert last.labels < reports(found)[-1].n
 
 
-def test_a_frozen_predictor_decides_by_the_thresholds_in_force():
-    config = PredictorConfig(**SETTINGS, promise=PROMISE)
-    X, labels = stream()
-    predictor = OnlinePredictor(config)
-    frozen = FrozenPredictor.restore(predictor.frozen().snapshot(), config)
-    assert frozen.answer(X[:1]).row(0).action == "review"
-    predictor.step_many(X, labels, schema=predictor.schema.of_features(None, 3))
-    frozen = FrozenPredictor.restore(predictor.frozen().snapshot(), config)
-    found = [frozen.answer(x[None]).row(0).action for x in X[:50]]
-    assert {"a", "b"} <= set(found)
-    answers = rows(predictor.step_many(X[:1], [None], schema=predictor.schema))
-    assert answers[0].action == found[0]
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -107,10 +92,7 @@ def test_a_frozen_predictor_decides_by_the_thresholds_in_force():
         ({"promise": {"errors": 0.1}}, "promise"),
         ({"classes": None}, "promise: declare the classes"),
         ({"classes": ("review", "b")}, "promise: declare the classes"),
-        (
-            {"classes": ("a", "b", "c"), "promise": {"miss": 0.1}},
-            "miss and false_alarm are",
-        ),
+        ({"classes": ("a", "b", "c"), "promise": {"miss": 0.1}}, "miss and false_alarm are"),
         ({"monitors": "off"}, "promise: an alarm withdraws it"),
         ({"horizon": 5, "maturity": "arrival"}, "promise: labels that come soon"),
         ({"costs": {"a": {"a": 0, "b": 2}, "b": {"a": 1, "b": 0}}}, "set one of the two"),

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import AnswerTimeOutputs, member_outputs_from_state
 from online_svm.predictor.recent_stacks import STACK_SIZES, MemberOutputs, RecentStacks
 from online_svm.refit.committee.stack import fit_more, fit_two
@@ -275,35 +273,3 @@ def test_probabilities_of_waiting_examples_are_some_experts_probabilities(name, 
     member_outputs_from_state(said)
     with pytest.raises(ValueError, match=name):
         member_outputs_from_state(said | {name: said[name] + change})
-
-
-def test_where_labels_are_late_the_headline_of_a_feed_follows_a_change_and_no_call_shows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(800, 2))
-    labels = np.where((X[:, 0] > 0) ^ (np.arange(800) >= 500), "b", "a").tolist()
-    config = PredictorConfig(
-        classes=("a", "b"),
-        horizon=30,
-        window=400,
-        refit_every=200,
-        monitors="off",
-    )
-    points, snapshots = [], []
-    for size in (800, 170):
-        predictor, found = OnlinePredictor(config), []
-        for begin in range(0, 800, size):
-            rows = slice(begin, begin + size)
-            found += predictor.step_many(X[rows], labels[rows])
-            other = OnlinePredictor(config)
-            other.restore(predictor.snapshot())
-            predictor = other
-        blocks = [block for block in found if getattr(block, "status", "") == "ok"]
-        points.append(np.concatenate([block.point[:, 1] for block in blocks]))
-        venn = np.concatenate([block.venn_point[:, 1] for block in blocks])
-        snapshots.append(predictor.snapshot())
-    np.testing.assert_array_equal(*points)
-    assert snapshots[0] == snapshots[1]
-    asked = slice(-250, -150)  # the experts follow with the first labels
-    is_second = np.array(labels[asked]) == "b"
-    right, of_venn = (((p[asked] > 0.5) == is_second).mean() for p in (points[0], venn))
-    assert right > of_venn + 0.2

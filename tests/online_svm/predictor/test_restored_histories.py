@@ -9,7 +9,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from predictor_answers import restored
 
-from online_svm import OnlineClassifier
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.protocol import ProtocolConfig
 from workers.config.settings import Limits
@@ -78,13 +77,3 @@ def test_a_snapshot_at_each_200_rows_is_read_back(name, n_classes, history, seed
     entries = entries_of(ProtocolConfig(**given), X, labels)
     moving, straight = (followed(ProtocolConfig(**given), entries, r) for r in (True, False))
     assert moving == straight
-
-
-@pytest.mark.parametrize("features", [2, 20])
-def test_an_estimator_outlives_a_class_that_stays_away(features):
-    X = np.random.default_rng(0).normal(size=(1200, features))
-    y = np.where(X[:, 0] > 0, "a", "b")
-    y[200:] = "a"
-    model = OnlineClassifier(window=80, refit_every=20)
-    found = [model.progressive_proba(X[i : i + 100], y[i : i + 100]) for i in range(0, 1200, 100)]
-    assert np.isfinite(np.concatenate(found)).all()

@@ -35,6 +35,9 @@ PROMISE = {"promise": {"error": 0.2}}
 WORLDS = {
     "late refits": (QUICK | {"refit_lag": 30}, "plain"),
     "oldest, refits at once": (QUICK | AT_ONCE, "plain"),
+    "unscaled, discovered, no level": (
+        QUICK | {"classes": None, "scale": "none", "interval_level": None}, "plain"
+    ),
     "distance that varies": (VARYING, "turns"),
     "distance that varies, drift": (VARYING | {"window": 100, "on_drift": "refit"}, "turns"),
     "classes from corrections": (QUICK | {"horizon": 12, "classes": None}, "late"),

@@ -196,7 +196,7 @@ def test_stated_probabilities_return_from_a_row(scores):
     assert found == pytest.approx(given_scores / given_scores.sum(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("use", ["alone", "member"])
+@pytest.mark.parametrize("use", USES)
 def test_the_guarantee_is_exact_only_where_the_scored_model_is_fixed(use):
     found = {}
     for model in (None, "learning", "fixed"):
@@ -210,17 +210,8 @@ def test_the_guarantee_is_exact_only_where_the_scored_model_is_fixed(use):
             answer = predictor.step(Example(x, label, score=score, score_version=version))
         found[model] = (answer.guarantee, answer.reason)
     assert found["fixed"] == ("exact", None)
-    assert found[None] == found["learning"] == ("approximate", str(GuaranteeReason("score_model")))
-
-
-def test_a_watched_score_leaves_the_guarantee_as_it_is():
-    given = {"scores": "probability", "score_use": "watched", "monitors": "off"}
-    predictor = OnlinePredictor(PredictorConfig(classes=("a", "b"), **given))
-    generator = np.random.default_rng(1)
-    for _ in range(60):
-        x, score = generator.normal(size=2).tolist(), float(generator.random())
-        answer = predictor.step(Example(x, "ab"[x[0] > 0], score=score))
-    assert answer.guarantee == "exact"
+    other = ("approximate", str(GuaranteeReason("score_model")))
+    assert found[None] == found["learning"] == (found["fixed"] if use == "watched" else other)
 
 
 def test_a_model_that_is_fixed_needs_scores():

@@ -12,15 +12,9 @@ from online_svm.stream.input_batch import Example
 from online_svm.stream.validity_report import ValidityReport
 
 SETTINGS = {
-    "classes": ("no", "yes"),
-    "committee": "single",
-    "maps": (),
-    "window": 100,
-    "refit_every": 50,
-    "metrics_every": 40,
-    "metrics_window": 60,
-    "slices": ("country", "age"),
-}
+    "classes": ("no", "yes"), "committee": "single", "maps": (), "window": 100, "refit_every": 50,
+    "metrics_every": 40, "metrics_window": 60, "slices": ("country", "age"),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

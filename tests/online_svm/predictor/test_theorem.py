@@ -19,7 +19,6 @@ from predictor_answers import blocks, rows
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.protocol import ProtocolConfig
-from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
@@ -252,16 +251,6 @@ def test_what_is_called_exact_is_calibrated_at_each_early_step(taxonomy, kind, d
     found = early(taxonomy, kind, draws)
     assert found.cells > 0
     assert found.holds, str(found)
-
-
-@pytest.mark.slow
-def test_the_simulation_sees_that_the_first_refit_waited_for_labels_that_calibrate(monkeypatch):
-    def by_window(schedule, start, n):
-        return len(np.unique(schedule._examples.codes(start, n))) > 1
-
-    monkeypatch.setattr(RefitSchedule, "_can_train", by_window)
-    found = early("class", "5 %", draws=800)
-    assert not found.holds, str(found)
 
 
 def judged_cases():

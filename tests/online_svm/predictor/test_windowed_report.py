@@ -3,23 +3,17 @@
 from dataclasses import asdict
 
 import numpy as np
-import pytest
-from predictor_answers import flat, reports, rows
+from predictor_answers import flat
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.reliability import corp_decomposition
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.state import unpack
 from online_svm.stream.validity_report import ValidityReport
 
 SETTINGS = {
-    "committee": "single",
-    "maps": (),
-    "window": 100,
-    "refit_every": 50,
-    "metrics_every": 40,
+    "committee": "single", "maps": (), "window": 100, "refit_every": 50, "metrics_every": 40,
     "metrics_window": 60,
-}
+}  # fmt: skip
 
 
 def stream(m=320, seed=0):
@@ -30,25 +24,6 @@ def stream(m=320, seed=0):
 
 def predictor(**changes):
     return OnlinePredictor(PredictorConfig(**SETTINGS | {"classes": ("no", "yes")} | changes))
-
-
-def test_a_report_has_the_figures_of_the_last_answers_that_were_given():
-    X, labels = stream()
-    answers = predictor().step_many(X, labels)
-    answered = [row for row in rows(answers) if row.status == "ok"]
-    for report in reports(answers):
-        last = [row for row in answered if row.n < report.n][-60:]
-        truth = np.array([labels[row.n] for row in last])
-        found = report.windowed.overall
-        assert found.scored == len(last)
-        said = [row.label for row in last]
-        assert found.accuracy == pytest.approx(np.mean(truth == said) if last else None)
-        if last:
-            assert found.probability == pytest.approx(np.mean([row.probability for row in last]))
-            parts = corp_decomposition([row.probabilities[1] for row in last], truth == "yes")
-            assert found.brier == pytest.approx(parts.brier, abs=1e-12)
-            assert found.miscalibration == pytest.approx(parts.miscalibration, abs=1e-12)
-    assert report.windowed.overall.scored == 60
 
 
 def test_the_window_changes_no_answer_and_no_cumulative_figure_and_without_one_nothing_is_stored():
