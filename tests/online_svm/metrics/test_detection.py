@@ -4,12 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import (
-    average_precision_score,
-    precision_score,
-    recall_score,
-    roc_auc_score,
-)
+from sklearn.metrics import average_precision_score, precision_score, recall_score, roc_auc_score
 
 from online_svm.errors import InvalidInput
 from online_svm.metrics.binomial_interval import proportion

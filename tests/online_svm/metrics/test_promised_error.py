@@ -88,20 +88,6 @@ def test_thresholds_equal_those_of_the_definition():
         assert found[i] == naive_threshold(n, errors, 0.05, 0.95)
 
 
-@pytest.mark.parametrize("rates", [{"error": 0.04}, {"error": 0.05, "miss": 0.1}, {"miss": 0.05}])
-def test_cuts_and_restarts_change_nothing(rates):
-    rows, config = stream(2500), PredictorConfig(classes=CLASSES, promise=rates)
-    whole = PromisedErrorRate(config)
-    found = at_each(whole, rows, [700])
-    parts, cut = [], PromisedErrorRate(config)
-    for begin, stop in ((0, 1), (1, 500), (500, 1400), (1400, 1401), (1401, 2500)):
-        alarms = [700] if begin < 700 <= stop else []
-        parts.append(at_each(cut, rows.part(begin, stop), alarms))
-        cut = PromisedErrorRate(config).restore(cut.state())
-    np.testing.assert_array_equal(np.concatenate(parts), found)
-    assert cut.report() == whole.report()
-
-
 def test_the_labels_that_are_needed_are_enough():
     promise = promise_of(error=0.03)
     needed = promise.report().labels_needed
@@ -120,14 +106,6 @@ def test_no_number_of_labels_is_enough_for_too_many_errors():
     at_each(promise, certain(400, wrong=range(0, 400, 20)))
     report = promise.report()
     assert (report.holds, report.labels_needed, report.withdrawn) == (False, None, None)
-
-
-def test_a_threshold_leaves_when_errors_come():
-    promise = promise_of(error=0.03)
-    at_each(promise, certain(400))
-    assert promise.report().holds
-    at_each(promise, certain(20, wrong=range(20), first=400))
-    assert not promise.report().holds
 
 
 def test_an_alarm_withdraws_and_counts_begin_again():

@@ -8,12 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.promised_error import (
-    CANDIDATES,
-    NEVER,
-    PromisedErrorRate,
-    SettledAnswers,
-)
+from online_svm.metrics.promised_error import CANDIDATES, NEVER, PromisedErrorRate, SettledAnswers
 
 pytestmark = pytest.mark.slow
 RUNS, ROWS, RATE, CONFIDENCE = 500, 4000, 0.05, 0.95

@@ -105,12 +105,7 @@ def test_the_parts_are_those_of_scikit_learns_isotonic_regression(kind):
     parts = corp_decomposition(p, y)
     constant = np.mean((y.mean() - y) ** 2)
     after = np.mean((recalibrated - y) ** 2)
-    expected = (
-        np.mean((p - y) ** 2),
-        np.mean((p - y) ** 2) - after,
-        constant - after,
-        constant,
-    )
+    expected = (np.mean((p - y) ** 2), np.mean((p - y) ** 2) - after, constant - after, constant)
     assert parts == pytest.approx(expected, abs=1e-12)
     total = parts.miscalibration - parts.discrimination + parts.uncertainty
     assert total == pytest.approx(parts.brier, abs=1e-14)

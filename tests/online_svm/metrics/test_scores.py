@@ -98,30 +98,6 @@ def literal(p, y, n_bins):
     return total / used
 
 
-def uneven(rng, n):
-    """Probabilities of which most are near 0 and a third are tied."""
-    p = rng.beta(0.3, 3.0, n)
-    p[: n // 3] = 0.25
-    return p
-
-
-def simulated(n, draws, said, truth):
-    rng = np.random.default_rng(7)
-    found = []
-    for _ in range(draws):
-        p = truth(rng, n)
-        found.append(squared_calibration_error(said(p), rng.random(n) < p))
-    return np.mean(found), np.std(found, ddof=1) / np.sqrt(draws)
-
-
-@pytest.mark.parametrize("n", [20, 300])
-@pytest.mark.parametrize("truth", [lambda rng, n: rng.random(n), uneven])
-def test_the_debiased_error_of_a_perfect_forecaster_is_zero_on_average(n, truth):
-    mean, error = simulated(n, 4000, lambda p: p, truth)
-    assert abs(mean) < 4 * error
-    assert error < 2e-3
-
-
 def test_the_debiased_error_is_its_definition():
     rng = np.random.default_rng(0)
     p = rng.random(101)

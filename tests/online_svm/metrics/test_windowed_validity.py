@@ -135,16 +135,11 @@ def test_each_class_has_its_own_figures_against_the_rest(classes):
         assert asdict(found) == near(
             {name: parts[name] for name in asdict(found) if name in parts}
             | {
-                "label": classes[c],
-                "examples": int(y.sum()),
-                "frequency": y.mean(),
-                "probability": p.mean(),
-                "z": z,
-                "predicted": int(chosen.sum()),
-                "accuracy": y[chosen].mean(),
-                "announced": p[chosen].mean(),
+                "label": classes[c], "examples": int(y.sum()), "frequency": y.mean(),
+                "probability": p.mean(), "z": z, "predicted": int(chosen.sum()),
+                "accuracy": y[chosen].mean(), "announced": p[chosen].mean(),
             }
-        )
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("classes", [TWO, FOUR])
@@ -234,15 +229,11 @@ def test_of_many_classes_those_farthest_off_are_named():
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("truth", lambda a: a + 3),
-        ("label", lambda a: a - 5),
-        ("codes", lambda a: a + 21),
-        ("point", lambda a: a[:1]),
-        ("point", lambda a: a * np.nan),
-        ("values", lambda a: a.astype(np.float32)),
-        ("sums", lambda a: a[1:]),
+        ("truth", lambda a: a + 3), ("label", lambda a: a - 5), ("codes", lambda a: a + 21),
+        ("point", lambda a: a[:1]), ("point", lambda a: a * np.nan),
+        ("values", lambda a: a.astype(np.float32)), ("sums", lambda a: a[1:]),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_state_is_refused(name, bad):
     config = WindowConfig(metrics_window=50, slices=("country",))
     window = WindowedValidity(config)

@@ -29,33 +29,6 @@ def test_the_wealth_is_that_of_the_definition():
     assert mean.log_wealth[0] == pytest.approx(math.log(wealth))
 
 
-def test_intervals_hold_at_all_times_where_the_mean_moves():
-    rng, left = np.random.default_rng(1), 0
-    for _ in range(80):
-        p = 0.3 + 0.2 * np.sin(np.arange(600) / 50)
-        values, mean, is_left = (rng.random(600) < p).astype(float), BoundedMean(0, 1, 0.1), False
-        for begin in range(0, 600, 20):
-            mean.update(values[begin : begin + 20])
-            lower, _, upper = mean.interval()
-            is_left |= not lower <= p[: begin + 20].mean() <= upper
-        left += is_left
-    assert left <= 18  # beyond it less than one in a thousand of a binomial(80, .1)
-
-
-def test_only_a_positive_mean_is_often_called_positive():
-    rng, level = np.random.default_rng(2), 0.1
-    false = 0
-    for _ in range(100):
-        mean = BoundedMean(-1.0, 1.0, level)
-        mean.update(rng.choice([-0.2, 0.2], 500))
-        false += bool(mean.rejected[0])
-    assert false <= 21  # beyond it less than one in a thousand of a binomial(100, .1)
-    mean = BoundedMean(-1.0, 1.0, level)
-    mean.update(rng.choice([-0.2, 0.2], 4000) + 0.02)
-    assert mean.rejected[0]
-    assert mean.interval()[0] > 0
-
-
 def test_the_better_one_is_found_and_by_how_much():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.1, 0.9, 5000)

@@ -203,15 +203,3 @@ def test_the_strongest_start_has_the_interval_farthest_from_zero():
             found.append(((abs(rows.sum()) - reach) / len(rows), number * ROWS_BETWEEN_STARTS))
     assert told.since == max(found)[1]
     assert told.lower == pytest.approx(max(found)[0])
-
-
-def test_sums_are_independent_of_batches_and_restarts():
-    values = np.random.default_rng(3).uniform(-0.5, 0.5, (1000, 2))
-    whole, parts, n = DeviationSums(2), DeviationSums(2), np.arange(1000)
-    add(whole, values, n)
-    for begin, stop in ((0, 1), (1, 63), (63, 64), (64, 65), (65, 700), (700, 1000)):
-        add(parts, values[begin:stop], n[begin:stop])
-        parts = DeviationSums(2).restore(parts.state())
-    for name, array in whole.state().items():
-        assert np.array_equal(array, parts.state()[name])
-    assert whole.strongest(1) == parts.strongest(1)

@@ -219,25 +219,6 @@ def test_after_a_restart_no_test_has_the_number_of_an_earlier_one():
     assert made.thresholds[j] == pytest.approx(math.log(1200))
 
 
-def test_the_level_holds_under_any_number_of_restarts():
-    """At moments that the past chooses: whenever the wealth is low."""
-    rng, runs, level = np.random.default_rng(11), 400, 0.3
-    alarmed = np.zeros(runs, dtype=bool)
-    for run in range(runs):
-        made = Wealth("exchangeability", [level], [np.inf])
-        made.add("overall", None, 0)
-        values, cell = rng.choice([-0.5, 0.5], size=(600, 1)), np.array([0])
-        for begin in range(0, 600, 20):
-            rows = values[begin : begin + 20], NO_SIZES, np.ones(1), np.arange(20)
-            alarmed[run] |= bet_on_means(cell, *rows, 0, made.held)[1] == ALARM
-            if alarmed[run]:
-                break
-            if made.log_wealth[0] < -0.02:
-                made.restart()
-    assert alarmed.mean() < level
-    assert alarmed.any()
-
-
 def test_bets_on_means_skip_rows_without_a_value():
     values = np.random.default_rng(0).uniform(-1, 1, (90, 1))
     both = []
