@@ -107,10 +107,7 @@ MODELS = {
     "gaps": (lambda: HistGradientBoostingClassifier(max_iter=20), GAPS),
     "lists": (LogisticRegression, [[float(age)] for age in AGE]),
     "three axes": (ByRow, np.stack([GAPS, GAPS], axis=1)),
-    "search": (
-        lambda: GridSearchCV(by_name(), {"logisticregression__C": [0.1, 1.0]}, cv=2),
-        FRAME,
-    ),
+    "search": (lambda: GridSearchCV(by_name(), {"logisticregression__C": [0.1, 1.0]}, cv=2), FRAME),
 }
 
 
@@ -170,17 +167,6 @@ def test_models_are_fitted_with_rows_of_any_kind(name, first):
     assert found.shape == (N, 2)
 
 
-@pytest.mark.parametrize("make", [by_name, LinearSVC, lambda: SVC(random_state=0)])
-def test_margins_of_any_rows_are_calibrated(make):
-    X = FRAME if make is by_name else GAPS[:, :1].clip(-1.0, 1.0) * 0.0 + AGE[:, None] / 40
-    X = X if make is by_name else np.nan_to_num(X)
-    model = OnlineCalibrator.from_prefit(make().fit(X, Y), scores="margin").partial_fit(X, Y)
-    alone = OnlineCalibrator(scores="margin")
-    alone.partial_fit(model.estimator_.decision_function(X), Y)
-    found = alone.predict_proba(model.estimator_.decision_function(X))
-    assert np.array_equal(model.predict_proba(X), found)
-
-
 def test_scores_of_an_unfrozen_model_are_cross_fitted():
     X, y = GAPS, Y
     make = MODELS["gaps"][0]
@@ -206,17 +192,6 @@ def test_a_frozen_model_is_neither_fitted_nor_cloned():
     )
 
 
-def tables():
-    """Yield a name, rows and labels: tables on which trees fit their own rows."""
-    rng = np.random.default_rng(5)
-    for name, n_classes, n_rows in (("two", 2, 600), ("three", 3, 750)):
-        X = rng.normal(size=(n_rows, 6))
-        odds = 2.0 * X[:, :n_classes] + rng.gumbel(size=(n_rows, n_classes))
-        y = odds.argmax(axis=1)
-        yield name, X, y
-        yield f"{name}, sorted", X[np.argsort(y, kind="stable")], np.sort(y)
-
-
 def assert_as_good_as_scikit_learn(X, y):
     train, test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
     forest = RandomForestClassifier(40, random_state=0)
@@ -224,11 +199,6 @@ def assert_as_good_as_scikit_learn(X, y):
     ours = OnlineCalibrator(forest).fit(train, y_train)
     loss, wanted = (log_loss(y_test, each.predict_proba(test)) for each in (ours, theirs))
     assert loss < wanted + 0.02
-
-
-@pytest.mark.parametrize(("X", "y"), [pytest.param(*t[1:], id=t[0]) for t in tables()])
-def test_fitted_on_a_table_it_is_as_good_as_the_calibration_of_scikit_learn(X, y):
-    assert_as_good_as_scikit_learn(X, y)
 
 
 def test_on_german_credit_it_is_as_good_as_the_calibration_of_scikit_learn(data_set):
@@ -349,18 +319,11 @@ BOTH = pd.DataFrame({"yes": P, "no": 1.0 - P})
 @pytest.mark.parametrize(
     "named",
     [
-        BOTH,
-        pl.from_pandas(BOTH),
-        pa.Table.from_pandas(BOTH),
-        BOTH["yes"],
-        BOTH[["yes"]],
-        BOTH["yes"].rename("risk"),
-        pl.Series("yes", P),
-        pa.chunked_array([P]),
-        pd.DataFrame(np.column_stack([1.0 - P, P])),
-        BOTH.astype("Float64"),
+        BOTH, pl.from_pandas(BOTH), pa.Table.from_pandas(BOTH), BOTH["yes"], BOTH[["yes"]],
+        BOTH["yes"].rename("risk"), pl.Series("yes", P), pa.chunked_array([P]),
+        pd.DataFrame(np.column_stack([1.0 - P, P])), BOTH.astype("Float64"),
     ],
-)
+)  # fmt: skip
 def test_columns_of_scores_are_found_by_the_names_of_the_classes(named):
     model = OnlineCalibrator().partial_fit(named, Y)
     wanted = OnlineCalibrator().partial_fit(np.column_stack([1.0 - P, P]), Y)

@@ -36,18 +36,6 @@ def table(n=600):
     return frame, y
 
 
-def log_loss(model, X, y):
-    p = model.predict_proba(X)
-    return -np.log(p[np.arange(len(y)), np.searchsorted(model.classes_, y)]).mean()
-
-
-def test_trees_of_all_rows_are_better_than_a_window_of_them():
-    X, y = rings(4_000)
-    models = (OnlineClassifier(**QUICK, memory=memory) for memory in (0, 600, 100_000))
-    losses = [log_loss(model.fit(X[:3_000], y[:3_000]), X[3_000:], y[3_000:]) for model in models]
-    assert losses[0] > losses[1] + 0.02 > losses[2] + 0.04
-
-
 def weights_of(model):
     return model._model.predictor.memory_status.weights
 
@@ -65,29 +53,6 @@ def test_at_the_end_the_trees_have_learned_all_rows(n):
             probabilities(trees, X[:50]), probabilities(fit(task), X[:50])
         )
     assert memory.fitted_at == n
-
-
-def test_answers_do_not_depend_on_how_rows_are_cut():
-    X, y = rings()
-    whole, parts = (OnlineClassifier(**QUICK).fit(X[:500], y[:500]) for _ in range(2))
-    answered = whole.progressive_proba(X[500:900], y[500:900])
-    found = [parts.progressive_proba(X[i : i + 1], y[i : i + 1]) for i in range(500, 520)]
-    found += [parts.progressive_proba(X[i : i + 95], y[i : i + 95]) for i in range(520, 900, 95)]
-    assert answered.tolist() == np.concatenate(found).tolist()
-    assert whole.predict_proba(X).tolist() == parts.predict_proba(X).tolist()
-    one_by_one = [whole.predict_interval(X[i : i + 1]) for i in range(900, 930)]
-    assert whole.predict_interval(X[900:930]).tolist() == np.concatenate(one_by_one).tolist()
-
-
-def test_when_the_stream_changes_its_weight_goes_to_the_model():
-    X, y = rings(1_800)
-    model = OnlineClassifier(**QUICK).fit(X[:1_000], y[:1_000])
-    trees = 1.0 - weights_of(model)["present"]
-    swapped = np.where(y == "in", "out", "in")
-    model.partial_fit(X[1_000:1_700], swapped[1_000:1_700])
-    assert trees > 0.6
-    assert weights_of(model)["long"] + weights_of(model)["mid"] < 0.01
-    assert model.score(X[1_700:], swapped[1_700:]) > 0.6
 
 
 @pytest.mark.parametrize("named", [True, False])

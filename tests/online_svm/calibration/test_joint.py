@@ -93,26 +93,6 @@ def test_vector_scaling_of_a_single_column_is_platt_scaling():
 
 
 @each_map
-def test_the_unit_of_the_scores_does_not_matter(map_):
-    scores, codes = sample(4)
-    small, large = (
-        clone(map_).fit(scores * unit, codes).predict(scores * unit) for unit in (0.25, 1024.0)
-    )
-    np.testing.assert_array_equal(small, large)
-
-
-@each_map
-def test_a_row_has_the_same_bits_alone_and_in_company(map_):
-    scores, codes = sample(5)
-    fitted = clone(map_).fit(scores, codes)
-    together = fitted.predict(scores)
-    alone = np.concatenate([fitted.predict(scores[i : i + 1]) for i in range(len(scores))])
-    np.testing.assert_array_equal(alone, together)
-    np.testing.assert_array_equal(fitted.predict(np.asfortranarray(scores)), together)
-    np.testing.assert_array_equal(clone(map_).fit(scores, codes).predict(scores), together)
-
-
-@each_map
 def test_a_stored_map_answers_byte_for_byte(map_):
     scores, codes = sample(3)
     fitted = clone(map_).fit(scores, codes)

@@ -2,9 +2,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
 
 from online_svm import VennAbers
 from online_svm.calibration.venn_abers import brier_point, log_loss_point
@@ -12,8 +9,6 @@ from online_svm.errors import InvalidInput, InvalidSnapshot
 
 with np.errstate():  # importing it switches numpy's warnings off for everyone
     import venn_abers
-
-samples = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=1, max_size=30)
 
 
 def continuous(rng, n):
@@ -36,15 +31,6 @@ def package_interval(scores, labels, queries):
         return reference.predict_proba(np.column_stack((1 - queries, queries)))
 
 
-def interval_by_refitting(scores, labels, query):
-    """The definition: fit scikit-learn's isotonic regression twice, with the query added."""
-    fits = []
-    for label in (0.0, 1.0):
-        added = IsotonicRegression().fit(np.append(scores, query), np.append(labels, label))
-        fits.append(added.predict([query])[0])
-    return fits
-
-
 @pytest.mark.parametrize("draw", [continuous, tied, skewed])
 @pytest.mark.parametrize("n", [1, 2, 10, 300, 2000])
 def test_intervals_and_points_equal_the_venn_abers_package(draw, n):
@@ -57,27 +43,6 @@ def test_intervals_and_points_equal_the_venn_abers_package(draw, n):
         fitted = VennAbers().fit(scores, labels)
         assert np.abs(fitted.predict_interval(queries) - interval).max() <= 1e-12
         assert np.abs(fitted.predict(queries) - point[:, 1]).max() <= 1e-12
-
-
-@settings(deadline=None, max_examples=60)
-@given(samples, st.integers(-10, 10).map(lambda v: v / 2))
-def test_the_interval_is_two_isotonic_fits_with_the_score_added(sample, query):
-    scores, labels = map(np.array, zip(*sample, strict=True))
-    expected = interval_by_refitting(scores, labels, query)
-    assert VennAbers().fit(scores, labels).predict_interval([query])[0] == pytest.approx(
-        expected, abs=1e-12
-    )
-
-
-def test_the_member_picked_by_the_true_label_is_calibrated():
-    rng = np.random.default_rng(0)
-    gaps = np.empty(20_000)
-    for i in range(len(gaps)):
-        scores = rng.random(21)
-        labels = rng.random(21) < scores**2
-        interval = VennAbers().fit(scores[:20], labels[:20]).predict_interval(scores[20:])[0]
-        gaps[i] = labels[20] - interval[int(labels[20])]
-    assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(len(gaps))
 
 
 def test_points_equalise_the_regret_of_the_two_labels():

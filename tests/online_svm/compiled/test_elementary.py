@@ -67,12 +67,9 @@ NONPOSITIVE = -np.abs(EXPONENTS)
 
 OURS = [exp, expm1, log, log1p, exp_nonpositive]
 CASES = [
-    (0, np.exp, EXPONENTS),
-    (1, np.expm1, EXPONENTS),
-    (2, np.log, POSITIVE),
-    (3, np.log1p, ABOVE_MINUS_ONE),
-    (4, np.exp, NONPOSITIVE[NONPOSITIVE >= UNDERFLOW]),
-]
+    (0, np.exp, EXPONENTS), (1, np.expm1, EXPONENTS), (2, np.log, POSITIVE),
+    (3, np.log1p, ABOVE_MINUS_ONE), (4, np.exp, NONPOSITIVE[NONPOSITIVE >= UNDERFLOW]),
+]  # fmt: skip
 NAMES = ["exp", "expm1", "log", "log1p", "exp_nonpositive"]
 
 

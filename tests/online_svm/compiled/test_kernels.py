@@ -66,13 +66,10 @@ def test_equal_points_have_a_value_of_exactly_one(d):
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
-        ({"name": "cosine"}, "kernel"),
-        ({"gamma": 0.0}, "gamma"),
-        ({"gamma": math.inf}, "gamma"),
-        ({"degree": 0}, "degree"),
-        ({"coef0": -1.0}, "coef0"),
+        ({"name": "cosine"}, "kernel"), ({"gamma": 0.0}, "gamma"), ({"gamma": math.inf}, "gamma"),
+        ({"degree": 0}, "degree"), ({"coef0": -1.0}, "coef0"),
     ],
-)
+)  # fmt: skip
 def test_a_kernel_that_cannot_work_is_refused_by_the_name_of_its_parameter(setting, name):
     with pytest.raises(InvalidConfig, match=f"^{name}:"):
         Kernel(**setting)

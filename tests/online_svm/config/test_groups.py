@@ -33,13 +33,10 @@ def test_settings_that_cannot_work_are_refused_by_name(settings, told):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"classes": ["a\0b", "c"]},
-        {"features": ["a", "b\0"]},
-        {"features": {"\0": "number"}},
-        {"slices": ["s\0"]},
-        {"class_weight": {"a\0": 2.0}},
+        {"classes": ["a\0b", "c"]}, {"features": ["a", "b\0"]}, {"features": {"\0": "number"}},
+        {"slices": ["s\0"]}, {"class_weight": {"a\0": 2.0}},
     ],
-)
+)  # fmt: skip
 def test_a_name_that_no_entry_may_contain_is_refused(settings):
     with pytest.raises(ValueError, match="contains NUL"):
         PredictorConfig(**settings)

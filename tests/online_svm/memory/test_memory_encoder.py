@@ -4,7 +4,6 @@ import math
 from datetime import UTC, datetime
 
 import numpy as np
-import pytest
 
 from online_svm.memory.encoder import FIRST_CODE, MISSING, UNKNOWN, MemoryEncoder
 from online_svm.stream.cells import cell
@@ -26,16 +25,6 @@ def test_a_value_has_its_code_from_when_it_is_learned():
     assert encoder.encode(rows, learn=False)[:, 0].tolist() == [UNKNOWN] * 3 + [MISSING]
     assert encoder.encode(rows, learn=True)[:, 0].tolist() == [2, 3, 2, MISSING]
     assert encoder.encode(cells(["c"], ["a"]), learn=False)[:, 0].tolist() == [UNKNOWN, 3]
-
-
-@pytest.mark.parametrize("size", [1, 3, 40])
-def test_codes_do_not_depend_on_how_rows_are_cut(size):
-    rng = np.random.default_rng(0)
-    rows = cells(*[[f"v{k}", int(k)] for k in rng.integers(0, 30, 200)])
-    whole, parts = fitted(rows), fitted(rows)
-    expected = whole.encode(rows, learn=True)
-    found = [parts.encode(rows[i : i + size], learn=True) for i in range(0, 200, size)]
-    np.testing.assert_array_equal(np.concatenate(found), expected)
 
 
 def test_values_beyond_the_limit_share_a_code():

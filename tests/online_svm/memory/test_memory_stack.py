@@ -33,26 +33,22 @@ def odds_of(said):
     return np.stack([np.log(p[:, 1:]) - np.log(p[:, :1]) for p in said], axis=1)
 
 
-def learn(stack, said, columns, size=1000):
-    """Let a stack learn labels, so many in one room."""
-    odds, at = odds_of(said), 0
+def learned(stack, said, columns):
+    """Let a stack learn labels in one room."""
+    odds, at, labels = odds_of(said), 0, stack.room(len(columns))
     while at < len(columns):
-        stop = min(len(columns), at + size)
-        held, labels = stack.n_held, stack.room(stop - at)
-        while at < stop:
-            count = min(stop - at, stack.next_stop - stack.n)
-            labels.odds[held : held + count] = odds[at : at + count]
-            labels.columns[held : held + count] = columns[at : at + count]
-            at, held = at + count, held + count
-            stack.learned(StackedLabels(labels.odds[:held], labels.columns[:held]), count)
-        stack.drop_old()
+        stop = at + min(len(columns) - at, stack.next_stop - stack.n)
+        labels.odds[at:stop], labels.columns[at:stop] = odds[at:stop], columns[at:stop]
+        stack.learned(StackedLabels(labels.odds[:stop], labels.columns[:stop]), stop - at)
+        at = stop
+    stack.drop_old()
     return stack
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_weights_are_the_minimum_of_the_penalised_loss(n_classes):
     said, columns = experts(900, n_classes)
-    stack = learn(MemoryStacks(3, n_classes, [100, 700]), said, columns)
+    stack = learned(MemoryStacks(3, n_classes, [100, 700]), said, columns)
     inputs, newest = inputs_of(said)[-700:], columns[-700:]
     centre = np.zeros(inputs.shape[1])
     centre[0] = 1.0
@@ -67,23 +63,6 @@ def test_weights_are_the_minimum_of_the_penalised_loss(n_classes):
 
 
 def test_without_enough_labels_a_stack_weighs_the_first_expert_alone():
-    stack = learn(MemoryStacks(3, 3, [1000]), *experts(99, 3))
+    stack = learned(MemoryStacks(3, 3, [1000]), *experts(99, 3))
     assert stack.weights.tolist() == [[1.0, 0.0, 0.0]]
     assert stack.next_stop == 100
-
-
-def test_weights_do_not_depend_on_how_labels_are_cut():
-    said, columns = experts(1000, 2)
-    states = [learn(MemoryStacks(3, 2, [600]), said, columns, size).state() for size in (250, 7)]
-    for name, values in states[0].items():
-        np.testing.assert_array_equal(values, states[1][name])
-
-
-def test_a_restored_stack_goes_on_as_the_original():
-    said, columns = experts(400, 3)
-    stack = learn(MemoryStacks(3, 3, [100, 250]), [p[:390] for p in said], columns[:390], 30)
-    copy = MemoryStacks(3, 3, [100, 250]).restore(stack.state())
-    for one in (stack, copy):
-        learn(one, [p[390:] for p in said], columns[390:])
-    np.testing.assert_array_equal(stack.weights, copy.weights)
-    assert stack.weights[0].tolist() != [1.0, 0.0, 0.0]

@@ -35,23 +35,17 @@ def kind(*values):
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        (("1", "0", "1"), "number"),
-        (("yes", "no", "no", "yes"), "category"),
-        (("true", "false"), "boolean"),
-        ((True, False, None), "boolean"),
-        (("2024-01-05", "2024-01-06", ""), "time"),
-        (("007", "008", "007", "008"), "category"),
-        (("", None, "NA", "null"), None),
-        (("NA", "DE", "DE", "NA"), "category"),
-        ((1, 2, "NA", "null", "?"), "number"),
-        ((1, 2, "1e400", math.inf), "number"),
-        ((1,) * 9 + ("red",), "number"),
-        ((1,) * 8 + ("red",) * 2, "category"),
+        (("1", "0", "1"), "number"), (("yes", "no", "no", "yes"), "category"),
+        (("true", "false"), "boolean"), ((True, False, None), "boolean"),
+        (("2024-01-05", "2024-01-06", ""), "time"), (("007", "008", "007", "008"), "category"),
+        (("", None, "NA", "null"), None), (("NA", "DE", "DE", "NA"), "category"),
+        ((1, 2, "NA", "null", "?"), "number"), ((1, 2, "1e400", math.inf), "number"),
+        ((1,) * 9 + ("red",), "number"), ((1,) * 8 + ("red",) * 2, "category"),
         (("one", "two", "three", "four", "four"), "text"),
         (("one", "two", "four", "four"), "category"),
         ((1, "2024-01-05", 1, "2024-01-05"), "category"),
     ],
-)
+)  # fmt: skip
 def test_the_kind_of_a_column_follows_from_its_values_by_one_rule(values, found):
     assert kind(*values) == found
 

@@ -63,20 +63,6 @@ def test_a_forest_is_that_of_the_committee_on_one_column_a_value(kind, n_classes
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_a_row_has_the_same_bits_in_any_batch_and_with_further_columns(n_classes):
-    X, codes = data(n_classes)
-    are_categories = np.array([False, False, True])
-    edges = Edges.fit(X, are_categories)
-    bins = edges.bins(X, are_categories)
-    trees = fit(FitTask(KINDS["mid"], bins, edges.values, are_categories, codes, n_classes, 0, 1))
-    whole = probabilities(trees, X)
-    wider = np.column_stack([X, np.full(len(X), np.nan)])
-    single = [probabilities(trees, wider[i : i + 1]) for i in range(50)]
-    np.testing.assert_array_equal(np.concatenate(single), whole[:50])
-    np.testing.assert_allclose(whole.sum(axis=1), 1.0)
-
-
 def test_a_class_that_the_trees_do_not_know_keeps_its_probability():
     """The others share the rest; two classes that fell into one column are one."""
     X, codes = data(3)

@@ -117,16 +117,12 @@ def test_a_layout_that_cannot_be_true_or_cannot_be_stored_is_refused(parts: Any)
 @pytest.mark.parametrize(
     "notes",
     [
-        None,
-        {"other": "00000000{}"},
-        {"header": ""},
-        {"header": "00000000" + "[" * 100_000},
-        {"header": "00000000[]"},
-        {"header": "no sum"},
+        None, {"other": "00000000{}"}, {"header": ""}, {"header": "00000000" + "[" * 100_000},
+        {"header": "00000000[]"}, {"header": "no sum"},
         {"header": '00000000{"format": 2, "n": NaN}'},
     ],
     ids=lambda notes: str(notes)[:40],
-)
+)  # fmt: skip
 def test_a_container_without_our_header_is_refused(notes: Any) -> None:
     with pytest.raises(InvalidSnapshot):
         unpack(save({"w": np.zeros(2)}, notes))

@@ -73,13 +73,10 @@ def test_a_rounded_distribution_keeps_its_sum_and_its_interval(rows):
 
 def test_each_value_stands_where_the_plan_says():
     steps = [
-        (b'{"n":', Value.WHOLE, 0, 0),
-        (b',"label":', Value.TEXT, 1, 0),
-        (b',"own":', Value.OWN_NUMBER, 0, 1),
-        (b',"action":', Value.TEXT, 2, 2),
-        (b',"score":', Value.NUMBER, 2, 0),
-        (b"}", Value.NOTHING, 0, 0),
-    ]
+        (b'{"n":', Value.WHOLE, 0, 0), (b',"label":', Value.TEXT, 1, 0),
+        (b',"own":', Value.OWN_NUMBER, 0, 1), (b',"action":', Value.TEXT, 2, 2),
+        (b',"score":', Value.NUMBER, 2, 0), (b"}", Value.NOTHING, 0, 0),
+    ]  # fmt: skip
     wholes = np.array([[7, 2**62], [1, 0], [0, -1]])
     numbers = np.array([[0.125, 0.5, 3.0], [0.25, 0.75, FIRST_TEXT + 3]])
     held = texts(b'"a"', b'"b"', b'"buy"', b"1e16")

@@ -11,27 +11,16 @@ from online_svm.stream.schema import FeatureSchema
 @pytest.mark.parametrize(
     ("x", "code"),
     [
-        ([1.0, float("nan")], "not_finite"),
-        ([1.0, float("inf")], "not_finite"),
-        ([1.0, -float("inf")], "not_finite"),
-        ([1.0, 10**400], "not_finite"),
-        ([1.0, 1e101], "out_of_range"),
-        ([1.0, 5e-324], "out_of_range"),
-        ([1.0], "dimension"),
-        ([1.0, 2.0, 3.0], "dimension"),
-        ([], "dimension"),
-        ([1.0, "2"], "unsupported"),
-        ([1.0, True], "unsupported"),
-        ([1.0, {}], "unsupported"),
-        ([1.0, 2j], "unparsable"),
-        ([1.0, [2.0]], "unsupported"),
-        ("ab", "unparsable"),
-        (None, "unparsable"),
-        (np.ones((1, 2)), "unparsable"),
-        ([1.0, None], "missing_feature"),
+        ([1.0, float("nan")], "not_finite"), ([1.0, float("inf")], "not_finite"),
+        ([1.0, -float("inf")], "not_finite"), ([1.0, 10**400], "not_finite"),
+        ([1.0, 1e101], "out_of_range"), ([1.0, 5e-324], "out_of_range"), ([1.0], "dimension"),
+        ([1.0, 2.0, 3.0], "dimension"), ([], "dimension"), ([1.0, "2"], "unsupported"),
+        ([1.0, True], "unsupported"), ([1.0, {}], "unsupported"), ([1.0, 2j], "unparsable"),
+        ([1.0, [2.0]], "unsupported"), ("ab", "unparsable"), (None, "unparsable"),
+        (np.ones((1, 2)), "unparsable"), ([1.0, None], "missing_feature"),
         ({"a": 1.0, "b": 2.0}, "unparsable"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_array_is_rejected_with_its_code(x, code):
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(features=2)).row(x)
@@ -117,14 +106,10 @@ def test_the_largest_and_smallest_accepted_sizes_pass():
 @pytest.mark.parametrize(
     ("changes", "y", "expected"),
     [
-        ({}, "1.0", "1.0"),
-        ({}, 1, "1"),
-        ({}, np.int64(-3), "-3"),
-        ({"labels": "integer"}, "01", "1"),
-        ({"labels": "integer"}, " -7", "-7"),
-        ({}, None, None),
+        ({}, "1.0", "1.0"), ({}, 1, "1"), ({}, np.int64(-3), "-3"),
+        ({"labels": "integer"}, "01", "1"), ({"labels": "integer"}, " -7", "-7"), ({}, None, None),
     ],
-)
+)  # fmt: skip
 def test_a_label_has_one_text(changes, y, expected):
     assert FeatureSchema(PredictorConfig(**changes)).label(y) == expected
 
@@ -132,16 +117,11 @@ def test_a_label_has_one_text(changes, y, expected):
 @pytest.mark.parametrize(
     ("changes", "y"),
     [
-        ({"classes": ("a", "b")}, "c"),
-        ({"labels": "integer"}, "1.0"),
-        ({"labels": "integer"}, "9" * 5000),
-        ({}, ""),
-        ({}, "x" * 257),
-        ({}, 1.0),
-        ({}, True),
+        ({"classes": ("a", "b")}, "c"), ({"labels": "integer"}, "1.0"),
+        ({"labels": "integer"}, "9" * 5000), ({}, ""), ({}, "x" * 257), ({}, 1.0), ({}, True),
         ({}, ["a"]),
     ],
-)
+)  # fmt: skip
 def test_a_bad_label_is_rejected(changes, y):
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(**changes)).label(y)

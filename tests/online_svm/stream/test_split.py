@@ -7,12 +7,7 @@ import pytest
 
 from online_svm.errors import InvalidInput
 from online_svm.predictor.protocol import ProtocolConfig
-from online_svm.stream.split import (
-    is_early_refit,
-    is_refit_due,
-    next_refit,
-    training_mask,
-)
+from online_svm.stream.split import is_early_refit, is_refit_due, next_refit, training_mask
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 100, 1727])

@@ -85,24 +85,6 @@ def test_priors_multiply_the_odds():
     assert odds[2] == pytest.approx(odds[0] / 4 / 9)
 
 
-def test_votes_estimate_the_posterior_under_the_prior_odds_of_weights():
-    # Data with equal classes, but the positives weigh three times as much: r = 3.
-    rng = np.random.default_rng(9)
-    y = rng.integers(0, 2, 800)
-    X = rng.normal(size=(800, 1)) + y[:, None]
-    grid = np.linspace(0, 1.5, 20)[:, None]
-    data_odds = np.exp(grid[:, 0] - 0.5)
-    posterior = data_odds / (1 + data_odds)
-    for scheme in ("balanced", "prior"):
-        settings = {"kernel": "linear", "class_weight": {1: 3.0}, "weighting": scheme}
-        model = ImpliedPosterior(99, **settings).fit(X, y)
-        weighted = model.odds_[0] * data_odds / (1 + model.odds_[0] * data_odds)
-        assert np.abs(model.vote_shares(grid) - weighted).mean() < 0.03
-        assert np.abs(model.vote_shares(grid) - posterior).mean() > 0.1
-        own = ImpliedPosterior(99, **settings, priors="data").fit(X, y)
-        assert np.abs(own.predict_proba(grid)[:, 1] - posterior).mean() < 0.03
-
-
 def test_isotonic_calibration_is_that_of_scikit_learn_on_the_votes():
     X, y = blobs(10)
     held_out, labels = blobs(11, n=150)

@@ -24,15 +24,3 @@ def test_scores_are_the_sums_over_support_vectors(n_support, machines):
     K = model.kernel(X, model.vectors.T)
     expected = K @ model.coef.T + model.intercept
     np.testing.assert_allclose(model.scores(X), expected, rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize(("n_support", "machines"), SHAPES)
-@pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=0.2), Kernel("poly", gamma=0.5)])
-def test_a_row_has_the_same_score_bits_in_any_batch(n_support, machines, kernel):
-    model = random_model(n_support, machines, kernel)
-    X = np.random.default_rng(2).normal(size=(100, 5))
-    whole = model.scores(X)
-    for size in (1, 7, 16, 33):
-        parts = [model.scores(X[i : i + size]) for i in range(0, 100, size)]
-        np.testing.assert_array_equal(np.concatenate(parts), whole)
-    np.testing.assert_array_equal(model.scores(X[::-1]), whole[::-1])

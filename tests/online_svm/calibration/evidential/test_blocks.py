@@ -184,15 +184,11 @@ def test_equal_means_are_merged_so_that_their_evidence_adds_up():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("positives", np.array([0, 9])),
-        ("totals", np.array([1, 0])),
-        ("model", np.array([3])),
-        ("alpha", np.array([np.nan])),
-        ("edges", np.zeros(2)),
-        ("edges", np.zeros(1, dtype=np.int64)),
-        ("n_bins", np.array([0])),
+        ("positives", np.array([0, 9])), ("totals", np.array([1, 0])), ("model", np.array([3])),
+        ("alpha", np.array([np.nan])), ("edges", np.zeros(2)),
+        ("edges", np.zeros(1, dtype=np.int64)), ("n_bins", np.array([0])),
     ],
-)
+)  # fmt: skip
 def test_a_state_out_of_range_is_refused(name, value):
     state = EvidentialBinning(n_bins=2).fit([0.0, 1.0], [0, 1]).state()
     with pytest.raises(InvalidSnapshot, match="state"):

@@ -98,15 +98,6 @@ def test_rows_are_combined_one_by_one():
         np.testing.assert_array_equal(together[row], dempster_combine(masses[:, row]))
 
 
-def weight_function(m):
-    """Denoeux (2008), eq. 21: w(A) = prod over B containing A of q(B)^((-1)^(|B|-|A|+1))."""
-    q = {a: sum(m[i] for i, b in enumerate(FOCAL) if a <= b) for a in FOCAL}
-    return {
-        a: np.prod([q[b] ** ((-1) ** (len(b) - len(a) + 1)) for b in FOCAL if a <= b])
-        for a in FOCAL[:2]
-    }
-
-
 @given(st.lists(mass(least_ignorance=0.001), min_size=1, max_size=4))
 def test_log_odds_are_those_of_the_combined_plausibilities(masses):
     combined = by_definition(masses)
@@ -141,10 +132,3 @@ def test_what_is_no_mass_is_refused_by_name(function, bad):
 def test_a_rule_takes_at_least_one_source(rule, bad):
     with pytest.raises(InvalidInput, match="masses: give at least one source"):
         rule(bad)
-
-
-def test_without_ignorance_dempsters_rule_multiplies_odds():
-    p = np.array([0.2, 0.7, 0.9])
-    odds = np.prod(p / (1 - p))
-    expected = [odds / (1 + odds), 1 / (1 + odds), 0.0]
-    np.testing.assert_allclose(dempster_combine(bayesian(p)), expected, atol=1e-14)

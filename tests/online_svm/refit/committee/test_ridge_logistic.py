@@ -19,12 +19,9 @@ def objective(weights, features, targets, costs, centre, ridge):
 def problem(n, p, seed, scale=1.0):
     rng = np.random.default_rng(seed)
     return (
-        scale * rng.normal(size=(p, n)),
-        rng.uniform(size=n),
-        rng.uniform(0.1, 5.0, size=n),
-        rng.normal(size=p),
-        rng.uniform(0.1, 10.0, size=p),
-    )
+        scale * rng.normal(size=(p, n)), rng.uniform(size=n), rng.uniform(0.1, 5.0, size=n),
+        rng.normal(size=p), rng.uniform(0.1, 10.0, size=p),
+    )  # fmt: skip
 
 
 @given(

