@@ -25,7 +25,9 @@ def make_certificates(directory):
     """Make a CA, a certificate of localhost, one that has expired, and a CA of somebody else."""
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     for name in ("ca", "other-ca"):
-        subject = ("-subj", f"/CN={name}", "-days", "2")
+        # Python 3.13 refuses a CA without the extension.
+        usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+        subject = ("-subj", f"/CN={name}", "-days", "2", *usage)
         openssl(directory, "req", "-x509", *key, "-keyout", f"{name}.key", "-out", f"{name}.pem", *subject)  # fmt: skip  # noqa: E501  (one command)
     (directory / "names").write_text("subjectAltName=DNS:localhost\n")
     for name, days in (("server", "2"), ("expired", "-1")):
