@@ -35,7 +35,7 @@ def in_batches(config, entries, limits=None, size=None):
 def restarted(config, entries, limits, cuts):
     """Replay entries in batches of these sizes, each from a snapshot after the one before.
 
-    Return the payloads of `out`, the position and the classes.
+    Return the payloads of `out`, the position, the classes, and the number of duplicates.
     """
     predictor, recent, position = OnlinePredictor(config), RecentIds(limits.dedupe_window), START
     out, sizes = [], cycle(cuts)
@@ -47,7 +47,7 @@ def restarted(config, entries, limits, cuts):
         body = recent.prepend_to(predictor.snapshot())
         predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
         predictor.restore(recent.restore_from(body))
-    return out, position, predictor.classes
+    return out, position, predictor.classes, recent.duplicates
 
 
 def streams_of(config, entries, size=None):

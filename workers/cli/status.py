@@ -129,7 +129,9 @@ def describe(found: "FeedStatus") -> str:
     snapshots = " and ".join(f"{n:,}" for n in found.snapshots)
     labels = found.lag.labels
     sent = 0 if labels is None else labels.sent
-    others = f" ({counted(sent, 'label')} among them)" if sent else ""
+    counts = (sent, "label"), (found.duplicates, "duplicate")
+    among = " and ".join(counted(count, noun) for count, noun in counts if count)
+    others = f" ({among} among them)" if among else ""
     lines = [
         ("answered", f"{found.seq:,} entries{others}, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),

@@ -59,6 +59,7 @@ class RecentIds:
     def __init__(self, window: int, keeps_waiting: bool = False) -> None:
         self.window = window
         self.is_used = window > 0 or keeps_waiting
+        self.duplicates = 0  # entries so far that repeated an id of the window
         self._window: dict[str, AnsweredEntry] = {}  # in the order of answering, as the next one
         self._waiting: dict[str, AnsweredEntry] = {}  # those that left the window, and wait
         self._first, self._entries = 0, list[bytes]()  # of the batch
@@ -104,9 +105,10 @@ class RecentIds:
         return {id: at.encode() for id, at in (self._waiting | self._window).items()}
 
     def prepend_to(self, body: bytes) -> bytes:
-        """Return a snapshot's body with these ids in front."""
+        """Return a snapshot's body with these ids, and the number of duplicates, in front."""
         kept = self._waiting, self._window
-        ids = orjson.dumps([{id: at.encode().decode() for id, at in part.items()} for part in kept])
+        parts = [{id: at.encode().decode() for id, at in part.items()} for part in kept]
+        ids = orjson.dumps([*parts, self.duplicates])
         return b"".join((len(ids).to_bytes(IDS_LENGTH, "big"), ids, body))
 
     def restore_from(self, body: bytes | memoryview) -> bytes | memoryview:
@@ -120,9 +122,10 @@ class RecentIds:
 
     def _restore(self, text: bytes | memoryview) -> None:
         try:
+            *parts, duplicates = orjson.loads(text)
+            self.duplicates = count(str(duplicates).encode())
             self._waiting, self._window = (
-                {id: AnsweredEntry.decode(at.encode()) for id, at in part.items()}
-                for part in orjson.loads(text)
+                {id: AnsweredEntry.decode(at.encode()) for id, at in part.items()} for part in parts
             )
         except orjson.JSONDecodeError as error:
             raise InvalidStoredSnapshot(f"its recent ids are unreadable: {error.msg}") from None

@@ -12,6 +12,7 @@ from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
 from workers.feed.retention import KeptBytes, parse_retention
 from workers.feed.state_fields import (
+    DUPLICATES,
     KINDS,
     MEMORY,
     FieldReader,
@@ -122,6 +123,7 @@ class FeedState:
     kept: KeptBytes = field(default_factory=KeptBytes)  # byte counts of the output streams
     retention: RetentionSettings | None = None  # of the last worker; None if never stored
     kinds: Sequence[Mapping[str, Any]] = ()  # features in another kind than was learned
+    duplicates: int = 0  # answered entries that repeated an id
     memory: Mapping[str, Any] = field(default_factory=dict)  # as of the newest snapshot
 
     @property
@@ -157,6 +159,7 @@ class FeedState:
             kept=KeptBytes.read(read),
             retention=read(RETENTION, parse_retention, b""),
             kinds=read(KINDS, parse_kinds, b"[]"),
+            duplicates=read(DUPLICATES, count, b"0"),
             memory=read(MEMORY, parse_memory, b"{}"),
         )
 

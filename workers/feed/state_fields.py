@@ -194,6 +194,7 @@ def parse_memory(value: bytes) -> dict[str, Any]:
     return found
 
 
+DUPLICATES = "duplicates"  # name of the field with the number of answered duplicates
 PENDING = "pending"  # name of the field with `PendingLabels`, which only a feed with a horizon has
 
 
@@ -245,9 +246,10 @@ class PendingLabels(NamedTuple):
         return cls(pending, unlabelled, ahead, None if age == b"-" else count(age), count(sent))
 
 
-def fields_of(predictor: "OnlinePredictor") -> dict[str, bytes]:
-    """Return the fields of `st` that describe a predictor, all of them."""
+def fields_of(predictor: "OnlinePredictor", duplicates: int) -> dict[str, bytes]:
+    """Return the fields of `st` that describe a predictor and its answers, all of them."""
     found = {KINDS: encode_kinds(predictor.changed_kinds), MEMORY: encode_memory(predictor)}
+    found[DUPLICATES] = b"%d" % duplicates
     if predictor.delayed_labels.is_delayed:
         found[PENDING] = PendingLabels.of(predictor.delayed_labels).encode()
     return found

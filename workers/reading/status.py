@@ -83,6 +83,7 @@ class FeedStatus:
     epoch: int = 0  # number of writers so far
     seq: int = 0  # input entries answered
     n: int = 0  # examples learned
+    duplicates: int = 0  # entries answered that repeated an id
     holder: str | None = None  # the worker that holds the lease
     lag: Lag = NO_LAG
     rate: float | None = None  # entries answered a second; None until measured for some seconds
@@ -360,6 +361,7 @@ def _of_state(feed: str, state: FeedState | None) -> FeedStatus:
         n=position.n,
         cursor=position.cursor.decode(),
         digest=position.digest.hex(),
+        duplicates=state.duplicates,
         kinds=state.kinds,
         memory=state.memory,
         writer=state.writer,

@@ -52,7 +52,8 @@ _NO_LABELS = "Nothing is learned or checked without labels: look at what sends t
 _TEXT_LENGTH = 300  # characters shown of a text that another program may have written
 
 _PRINTED = (
-    "feed", "verdict", "facts", "incident", "seq", "n", "waiting", "waiting_is_at_least",
+    "feed", "verdict", "facts", "incident", "seq", "n", "duplicates", "waiting",
+    "waiting_is_at_least",
     "waiting_seconds", "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch",
     "writer", "holder", "digest", "snapshots", "validity", "open_alarms", "notices",
     "silenced_notices", "published", "consumers", "stored", "selective_labels", "kinds", "memory",

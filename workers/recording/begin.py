@@ -73,12 +73,12 @@ class RestorePoint:
         loaded = snapshots.read(reader, state.snapshot, state.pinned.config_hash)
         return cls(state.epoch, state.pinned, loaded.position, loaded.whole, state.retention)
 
-    def predictor(self, feed: str) -> OnlinePredictor:
-        """Return the predictor of the snapshot. Raises InvalidStoredSnapshot if it is damaged."""
+    def replay(self, feed: str) -> Replay:
+        """Return a replay at the snapshot. Raises InvalidStoredSnapshot if it is damaged."""
         config, limits = stored_settings(feed, self.pinned)
         replay = Replay(OnlinePredictor(config), limits)
         replay.restore(LoadedSnapshot(self.position, self.body))
-        return replay.predictor
+        return replay
 
 
 def begin(
@@ -160,6 +160,8 @@ def _fields(
     """
     kept, position = KeptBytes() if before is None else before.kept, point.position
     retention = point.retention if before is None else before.retention or point.retention
+    replay = point.replay(feed)
+    described = fields_of(replay.predictor, replay.recent.duplicates)
     stored = () if retention is None else (RETENTION, retention.model_dump_json())
     return [
         *initial_fields(point.pinned),
@@ -169,7 +171,7 @@ def _fields(
         *("digest", position.digest.hex()),
         *("snapshot", pointer.encode(), "previous", pointer.encode()),
         *("epoch", point.epoch, "writer", "restore"),
-        *(part for pair in fields_of(point.predictor(feed)).items() for part in pair),
+        *(part for pair in described.items() for part in pair),
     ]
 
 

@@ -413,4 +413,6 @@ def _learned_again(
     )  # fmt: skip
     if memory.chunks:
         replay.predictor.adopt_rows(memory.chunks, memory.ids)
+    # As the position: of all entries so far, also of those that are no longer kept.
+    replay.recent.duplicates = max(state.duplicates, replay.recent.duplicates)
     return base, replay, bytes(replay.recent.prepend_to(replay.predictor.snapshot()))

@@ -120,6 +120,8 @@ def answering(
     if recent is not None:
         recent.begin(seq, [entry[0] for entry in entries])
     result = yield from predictor.processing(batch, recent, limits.max_classes)
+    if recent is not None:
+        recent.duplicates += len(result.repeats)
     return AnsweredBatch(decoded, result)
 
 

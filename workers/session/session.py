@@ -28,6 +28,7 @@ from workers.feed.position import END, LAST_ID, START
 from workers.feed.retention import DOWNSTREAM
 from workers.feed.state import Commit
 from workers.feed.state_fields import (
+    DUPLICATES,
     KINDS,
     MEMORY,
     PENDING,
@@ -370,6 +371,7 @@ class Session:
             self._store.write_answered_ids(recovered.epoch, self._recent.all())
         self._commits = self._writer(recovered.config_hash, recovered.kept, self._predictor)
         self._stored_kinds = self._predictor.changed_kinds
+        self._stored_duplicates = self._recent.duplicates
         self._predictor.drain_changed_kinds()  # before the replay they were logged
         self.epoch, self._is_lost = recovered.epoch, False
         self._unbroken = self._store.unbroken  # when ownership was last checked
@@ -425,7 +427,7 @@ class Session:
         commit = Commit(
             self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq, alarms=outcome.alarms,
-            fields=self._pending_labels() | self._changed_kinds(),
+            fields=self._pending_labels() | self._changed_kinds() | self._duplicates(),
             answered_ids=outcome.answered_ids,
         )  # fmt: skip
         return self._send(commit, with_snapshot=self._is_snapshot_due())
@@ -436,6 +438,13 @@ class Session:
         if not labels.is_delayed:
             return {}
         return {PENDING: PendingLabels.of(labels).encode()}
+
+    def _duplicates(self) -> dict[str, bytes]:
+        """Return the field of the state about duplicates, if it changed since the last commit."""
+        if (found := self._recent.duplicates) == self._stored_duplicates:
+            return {}
+        self._stored_duplicates = found
+        return {DUPLICATES: b"%d" % found}
 
     def _changed_kinds(self) -> dict[str, bytes]:
         """Return the field of the state about changed kinds, if it changed since the last commit.

@@ -259,10 +259,10 @@ ANSWER = (
     "about guarantee interval_level true_label is_right"
 )
 SHAPES = [
-    (("status", "answered"), "feed holder writer epoch seq n cursor digest waiting waiting_bytes "
-     "waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms consumers notices "
-     "kinds memory published silenced_notices snapshots stored validity verdict facts incident "
-     "selective_labels"),
+    (("status", "answered"), "feed holder writer epoch seq n duplicates cursor digest waiting "
+     "waiting_bytes waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms "
+     "consumers notices kinds memory published silenced_notices snapshots stored validity verdict "
+     "facts incident selective_labels"),
     (("check", "answered"), " ".join((*WorkerSettings.model_fields, "semantics", "compiled"))),
     (("tail", "answered", "-n", "2"), ANSWER),
     (("tail", "answered", "-n", "1"), "v id status seq n code about reason true_label is_right"),

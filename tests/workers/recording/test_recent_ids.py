@@ -1,12 +1,17 @@
 """A file of a feed that refuses repeated ids begins feeds and estimators as any other."""
 
+import re
+
 import pytest
 from recorded_feed import KEPT, answering, entry, push, stream
 
 from online_svm import OnlineClassifier
+from workers.cli.status import describe
 from workers.config.settings import WorkerSettings
+from workers.reading.status import read_status
 from workers.recording.backup import backup
 from workers.recording.begin import begin
+from workers.recording.erasure import erase
 from workers.recording.reader import Recording
 from workers.recording.restore import restore
 
@@ -20,6 +25,48 @@ def file(embedded_url, feed, tmp_path):
         session.snapshot()
         backup(store, tmp_path / "feed.sqlite")
         yield store, tmp_path / "feed.sqlite"
+
+
+def repeat(store, *numbers):
+    """Push entries under the id of an earlier one."""
+    for i in numbers:
+        at, fields = entry(i)
+        pairs = [part for pair in (fields | {"id": "id-59"}).items() for part in pair]
+        store.call("XADD", store.keys.input, at, *pairs)
+
+
+def counted(store):
+    found = read_status(store)
+    told = re.search(r" \((\d+) duplicates among them\)", describe(found))
+    assert store.state().duplicates == found.duplicates == (int(told[1]) if told else 0)
+    return found.duplicates
+
+
+def test_duplicates_are_counted_through_a_crash_a_restore_and_an_erasure(file):
+    store, path = file
+    assert counted(store) == 0
+    with answering(store.url, store.keys.feed, **KEPT, dedupe_window=40) as (_, answer, session):
+        repeat(store, 61, 62)
+        answer()
+        assert counted(store) == 2
+        session.snapshot()
+        repeat(store, 63)
+        answer()  # no snapshot has it: the next worker replays it
+    with answering(store.url, store.keys.feed, **KEPT, dedupe_window=40) as (_, answer, _session):
+        repeat(store, 64)
+        answer()
+        assert counted(store) == 4
+    backup(store, path)
+    store.call("XTRIM", store.keys.input, "MINID", entry(63)[0])
+    erase(store, "id-58")
+    assert counted(store) == 4
+    store.call("FLUSHALL")
+    with Recording.open(path) as recording:
+        restore(store, recording)
+    with answering(store.url, store.keys.feed, **KEPT, dedupe_window=40) as (_, answer, _session):
+        repeat(store, 66)
+        answer()
+        assert counted(store) == 5
 
 
 def test_an_estimator_loads_it(file):
@@ -46,8 +93,6 @@ def test_a_restored_feed_still_knows_them(file):
     with Recording.open(path) as recording:
         restore(store, recording)
     with answering(store.url, store.keys.feed, **KEPT, dedupe_window=40) as (_, answer, _session):
-        at, fields = entry(61)
-        pairs = [part for pair in (fields | {"id": "id-59"}).items() for part in pair]
-        store.call("XADD", store.keys.input, at, *pairs)
+        repeat(store, 61)
         answer()
         assert b'"status":"duplicate"' in stream(store, "out")[-1][1][1]

@@ -34,7 +34,7 @@ def fields(producer_id, value, label):
 
 def answers(stream, limits):
     entries = [(b"%d-0" % (i + 1), fields(*entry)) for i, entry in enumerate(stream)]
-    out, _, classes = restarted(CONFIG, entries, limits, [17])
+    out, _, classes, _ = restarted(CONFIG, entries, limits, [17])
     return out, classes
 
 
