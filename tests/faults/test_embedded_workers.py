@@ -1,4 +1,4 @@
-"""Workers in one embedded directory: two that meet, and one that follows an upgrade."""
+"""Workers whose embedded server is killed, or followed by that of another version."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Half a million categories, odd rows, a feature that changes its kind: answered, and bounded."""
+"""Odd rows, and hostile texts and names: answered, and bounded."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""A promised error rate of a feed: answers, status, metrics, page and report show it in a line."""
+"""The words of a promised error rate, and its metric."""
 
 import pytest
 from world import World

@@ -1,4 +1,4 @@
-"""A feed with a label budget on a real Redis, and its answers as the programs show them."""
+"""What a person sees of a label budget."""
 
 import json
 

@@ -1,6 +1,5 @@
-"""Rows as they come, through the service: a raw CSV, every form of answer, erasure."""
+"""Rows as they come, through the service: their kinds, answers and an explanation."""
 
-import csv
 import json
 
 import numpy as np
@@ -39,28 +38,12 @@ def raw(count, seed=0):
     return table
 
 
-@pytest.fixture
-def files(tmp_path):
-    """A table of applications, and one of what became of them, which came a day later."""
-    table = raw(200)
-    rows, labels = tmp_path / "applications.csv", tmp_path / "outcomes.csv"
-    with rows.open("w", newline="") as out:
-        written = csv.DictWriter(out, [name for name in table[0] if name != "outcome"])
-        written.writeheader()
-        written.writerows({k: v for k, v in row.items() if k != "outcome"} for row in table)
-    with labels.open("w", newline="") as out:
-        written = csv.DictWriter(out, ["number", "outcome"], extrasaction="ignore")
-        written.writeheader()
-        written.writerows(table)
-    return rows, labels
-
-
 def answers(store):
     page = store.call("XRANGE", store.keys.out, "-", "+")
     return [orjson.loads(fields[1]) for _, fields in page]
 
 
-def test_kinds_are_told_by_status(world, files):
+def test_kinds_are_told_by_status(world):
     world = World(world.url, world.feed, world._run_command, **QUICK)
     with world:
         for row in raw(120):

@@ -97,6 +97,14 @@ def test_the_input_keeps_the_window_through_restarts_and_not_much_more(world):
     assert learned_since(store) <= 2 * CONFIG.window
 
 
+def test_without_a_window_no_input_is_given_up(world):
+    world.push(120)
+    config = CONFIG.model_copy(update={"window": None})
+    world.answer(config=config, batch=5, snapshot_every=20)
+    assert oldest_input(world.store) == b"1-0"
+    assert len(world.store.state().marks) == 1
+
+
 def test_a_graceful_stop_leaves_a_snapshot_of_the_last_position(world):
     world.push()
     stop = Stop()

@@ -95,6 +95,20 @@ def test_a_feed_gives_the_answers_of_the_library(world, use, form):
         assert orjson.loads(payload)["probabilities"] == point(expected.probabilities)
 
 
+def test_scores_are_pushed_from_a_table_and_reported(world, tmp_path):
+    path, (scores, y) = tmp_path / "scored.csv", tied(240)
+    shown = ["" if i % 11 == 3 else str(score) for i, score in enumerate(scores)]
+    lines = [f"{score},{'ab'[hit]}" for score, hit in zip(shown, y.astype(int), strict=True)]
+    path.write_text("\n".join(["s,y", *lines]))
+    feed = world.beside("pushed", scores="probability")
+    assert feed.run("push", feed.feed, path, "--score", "s", "--label", "y")[0] == 0
+    feed.pushed = len(lines)
+    feed.answer()
+    _, reports = feed.payloads()
+    assert orjson.loads(reports[-1][1])["maps"]["score"]["log_loss"] > 0.0
+    assert feed.run("verify", feed.feed)[0] == 0
+
+
 @pytest.mark.parametrize("classes", [["a", "b", "c"], ["a", "b"]])
 def test_scores_that_tie_between_classes_take_no_side(classes):
     y = np.random.default_rng(3).choice(classes, 600)
