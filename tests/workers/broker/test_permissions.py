@@ -86,14 +86,6 @@ def test_a_recorder_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path, 
         assert flat[flat.index(b"last-delivered-id") + 1] == entry(19)[0].encode()
 
 
-@pytest.mark.slow
-def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, run_command, own_redis):
-    run_command("push", "f", "Phishing", "--limit", "60", "--redis", urls["osvm-producer"])
-    with Store(own_redis.url, "f") as store:
-        work(urls["osvm-worker"], "f", SETTINGS | {"downstream": "block", "retain_out": 20}, 20)
-        assert store.length(store.keys.out) == 20  # early refits cut the batches at 10 and at 20
-
-
 FORBIDDEN = {
     "producer": [
         "XADD osvm:{f}:out * p x", "DEL osvm:{f}:in", "HSET osvm:{f}:st epoch 9", "EVAL 1 0",

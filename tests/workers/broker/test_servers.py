@@ -167,27 +167,6 @@ def test_a_feed_is_exported_forked_saved_restored_explained_and_reset(answered, 
     assert "smaller" in run("backtest", copy.feed, "--set", "smaller:C=0.5")
 
 
-@pytest.mark.scale
-def test_a_feed_is_recorded_in_a_file_to_which_new_answers_are_added(answered, tmp_path):
-    for world in answered:
-        for added in (COUNT, 0):
-            told = world.run("backup", world.feed, str(tmp_path / world.feed), "--group", "own")
-            assert f"{added} answers added" in "".join(told[1:])
-
-
-@pytest.mark.scale
-def test_a_persons_rows_are_erased(world):
-    world.push([[*row, "id", f"p{i % 40}"] for i, row in enumerate(rows(2 * COUNT))])
-    world.answer(keep_input=True, snapshot_every=100).snapshot()
-    assert world.run("erase", world.feed, "--id", "p7", "--yes")[0] == 0
-    pages = world.store.pages(world.store.keys.input, b"0-0")
-    kept = [fields for page in pages for _, fields in page]
-    assert (len(kept), any(b"p7" in fields for fields in kept)) == (2 * COUNT - 6, False)
-    world.push(rows(20))
-    world.answer(keep_input=True)
-    assert "identical" in "".join(world.run("verify", world.feed)[1:])
-
-
 @pytest.mark.servers("cluster")
 def test_a_command_for_keys_of_several_slots_is_counted_where_it_is_refused(cluster, redis_url):
     node = cluster.primaries[0]
