@@ -4,23 +4,83 @@ import json
 import math
 import re
 from dataclasses import replace
+from math import isclose
 
 import numpy as np
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prediction_blocks import blocks, ids
 from six_decimals import rounded
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.predictor.active_model import warming_block
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.guarantee_reason import GuaranteeReason
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
 from workers.message.encode import dumps, encode_block, encode_rejected, encode_report
 from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
+
+probabilities = st.floats(0, 1)
+labels = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+REASONS = (None, GuaranteeReason("time"), GuaranteeReason("false_alarm", (("level", 0.01),)))
+
+
+ids = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+@st.composite
+def blocks(draw):
+    """Draw a block of answers of a model; two classes need not be each other's complement."""
+    m, k = draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    unseen = draw(st.booleans())
+    names = draw(st.lists(labels, min_size=k, max_size=k, unique=True))
+    machines = 1 if k == 2 else k
+
+    def floats(*shape, values=probabilities):
+        flat = draw(st.lists(values, min_size=math.prod(shape), max_size=math.prod(shape)))
+        return np.array(flat).reshape(shape)
+
+    def integers(low, high):
+        return np.array(draw(st.lists(st.integers(low, high), min_size=m, max_size=m)))
+
+    maps = draw(st.lists(st.sampled_from(["platt", "isotonic", "50%"]), unique=True))
+    bounded = draw(st.none() | st.lists(st.sampled_from(["venn-abers", "50%"]), unique=True))
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    actions = draw(st.just(()) | st.lists(labels, min_size=1, max_size=3, unique=True))
+    return PredictionBlock(
+        status="ok",
+        classes=(*names[:-1], None) if unseen else tuple(names),
+        n=integers(0, 2**50),
+        label=integers(0, k - 1),
+        svm_label=integers(0, k - 1),
+        point=floats(m, k),
+        lower=floats(m, k),
+        upper=floats(m, k),
+        venn_point=floats(m, k),
+        venn_lower=floats(m, k),
+        venn_upper=floats(m, k),
+        maps={name: floats(m, k) for name in maps},
+        map_intervals=None if bounded is None else {name: floats(m, k, 2) for name in bounded},
+        scores=floats(m, machines, values=finite),
+        category=integers(0, k),
+        category_size=integers(0, 10**6),
+        imputed=integers(0, 99) if draw(st.booleans()) else np.full(m, -1),
+        model=draw(st.integers(0, 10**6)),
+        calibration=draw(st.integers(0, 10**6)),
+        taxonomy=draw(st.integers(0, 10**6)),
+        guarantee=draw(st.sampled_from(["exact", "approximate", "none"])),
+        reason=draw(st.sampled_from(REASONS)),
+        method=draw(st.sampled_from(["venn", "50%"])),
+        interval_level=draw(st.none() | st.just(0.9)),
+        actions=tuple(actions),
+        action=integers(0, len(actions) - 1) if actions else None,
+        expected_cost=floats(m, values=finite) if actions and draw(st.booleans()) else None,
+        sets=floats(m, k) > 0.3 if draw(st.booleans()) else None,
+    )
 
 
 def message_of(block, i, seq, id_):
@@ -139,3 +199,90 @@ def test_a_number_has_the_fewest_digits_that_read_back_and_no_plus(values):
 @given(VALUES)
 def test_what_is_written_reads_back_and_text_stays_as_it_is(value):
     assert json.loads(dumps(value)) == value
+
+
+OF_CLASSES = ("lower", "upper", "probability", "probabilities", "intervals", "venn", "maps",
+              "map_intervals")  # fmt: skip
+
+
+def each(value):
+    """Yield the numbers of nested lists and dicts."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from each(part)
+    elif value is not None:
+        yield value
+
+
+def messages(block):
+    return [orjson.loads(p) for p in encode_block(block, range(len(block)), [None] * len(block))]
+
+
+@settings(max_examples=80, deadline=None)
+@given(block=blocks())
+def test_numbers_of_classes_are_millionths_and_make_the_same_bytes(block):
+    for payload in encode_block(block, range(len(block)), [None] * len(block)):
+        message = orjson.loads(payload)
+        for name in OF_CLASSES:
+            for number in each(message.get(name)):
+                stored = np.int32(round(number * 1e6))
+                assert int(stored) / 1e6 == number
+                assert str(number)[0] != "-"
+        assert dumps(message) == payload
+
+
+@st.composite
+def distributions(draw):
+    """Draw a block whose rows are distributions inside their intervals."""
+    block = draw(blocks())
+    raw = np.maximum(block.point, 1e-9) ** draw(st.sampled_from([1, 9]))
+    point = raw / raw.sum(axis=1, keepdims=True)
+    wide = np.array(draw(st.lists(st.floats(0, 1), min_size=point.size, max_size=point.size)))
+    lower = point * wide.reshape(point.shape)
+    return replace(block, point=point, lower=lower, upper=1 - (1 - point) * (1 - lower))
+
+
+@settings(max_examples=200, deadline=None)
+@given(block=distributions())
+def test_rounded_distributions_sum_to_one_inside_their_intervals(block):
+    for i, message in enumerate(messages(block)):
+        found = message["probabilities"]
+        assert sum(round(number * 1e6) for number in found) == 1_000_000
+        for k, (lower, upper) in enumerate(message["intervals"]):
+            assert 0 <= lower <= found[k] <= upper <= 1
+            assert abs(found[k] - block.point[i, k]) <= 1.0001e-6
+            assert abs(lower - block.lower[i, k]) <= 1.0001e-6
+        assert message["lower"] <= message["probability"] <= message["upper"]
+
+
+def answers(classes=("ham", "spam"), count=2300, **settings):
+    """Return answers of a feed with today's defaults, after a long while."""
+    rng, k = np.random.default_rng(0), len(classes)
+    X = rng.normal(size=(count, 4))
+    y = np.argmax(X[:, :k] + rng.normal(size=(count, k)), axis=1)
+    predictor, found = OnlinePredictor(PredictorConfig(classes=classes, **settings)), []
+    for block in predictor.step_many(X, [classes[k] for k in y]):
+        if isinstance(block, PredictionBlock) and block.n[0] > count - 300:
+            rows = range(10**7, 10**7 + len(block))
+            found += encode_block(block, rows, [f"tx-{i}" for i in rows])
+    return found
+
+
+@pytest.mark.parametrize(("options", "most"), [({}, 600), ({"maps": ()}, 500)])
+def test_an_answer_of_two_classes_is_small(options, most):
+    found = answers(**options)
+    assert len(found) > 200
+    assert max(map(len, found)) <= most
+
+
+def test_two_classes_are_each_others_complement():
+    for payload in answers(count=400):
+        message = json.loads(payload)
+        if message["status"] == "ok":
+            first, second = message["probabilities"]
+            assert isclose(first + second, 1.0, abs_tol=1e-12)
+            (lower, upper), (other_lower, other_upper) = message["intervals"]
+            assert isclose(lower, 1 - other_upper, abs_tol=1e-6)
+            assert isclose(upper, 1 - other_lower, abs_tol=1e-6)

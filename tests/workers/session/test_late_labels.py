@@ -2,10 +2,63 @@
 
 import json
 
+import numpy as np
 import pytest
-from late_feed import answered, history, settings
+from pure_replay import replay
+from world import drain, push, session
 
+from online_svm.config import PredictorConfig
 from online_svm.rejections import reason_of
+from workers.cli.stream_text import line
+from workers.config.settings import Limits
+from workers.offline.answer_table import flat as table_row
+from workers.offline.backtest.prequential import HEADLINE, Configuration
+from workers.offline.backtest.prequential import answer as backtested
+from workers.reading.facts import facts
+from workers.reading.status import FeedStatus
+
+SMALL = {
+    "classes": ["a", "b"], "committee": "single", "kernel": "linear", "window": 40,
+    "refit_every": 20, "metrics_every": 15, "monitors": "off", "horizon": 10,
+}  # fmt: skip
+
+
+def settings(**changes):
+    return PredictorConfig.model_validate(SMALL | changes)
+
+
+def history(n=260, seed=0):
+    """Return entries of a feed whose labels come up to 20 examples late, some never, some twice."""
+    rng = np.random.default_rng(seed)
+    due, entries = {}, []
+    for i in range(n):
+        x = rng.normal(size=2).round(6)
+        label = "b" if x[0] + rng.normal() > 0 else "a"
+        if rng.random() < 0.3:
+            entries.append({"x": json.dumps(x.tolist()), "id": str(i), "y": label})
+        else:
+            entries.append({"x": json.dumps(x.tolist()), "id": str(i)})
+            if rng.random() < 0.9:
+                due.setdefault(i + int(rng.integers(0, 20)), []).append((str(i), label))
+        for id, label in due.pop(i, []):
+            entries.append({"for": id, "y": label})
+            if rng.random() < 0.1:
+                entries.append({"for": id, "y": str(rng.choice(["a", "b"]))})
+        if rng.random() < 0.05:
+            entries.append({"for": str(int(rng.integers(2 * i + 1))), "y": "a"})
+        if rng.random() < 0.03:
+            entries.append({"x": "[1]", "id": "bad"})
+    return entries
+
+
+def flat(entries):
+    return [[part.encode() for pair in entry.items() for part in pair] for entry in entries]
+
+
+def answered(entries, config=None, size=None, limits=None):
+    """Return the outcomes of entries in batches of `size`, and who made them."""
+    found = [*replay(config or settings(), flat(entries), limits, size)]
+    return [outcome for outcome, _ in found], found[-1][1]
 
 
 def messages(outcomes):
@@ -137,3 +190,47 @@ def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
     waiting = [pending.time for pending in predictor.delayed_labels.examples()]
     # The third did not happen at 5, either.
     assert (predictor.n, waiting) == (1, [1090, 1090, 1100])
+
+
+LIMITS = Limits(dedupe_window=30)
+
+
+def test_input_is_kept_of_the_examples_that_wait_beside_the_window(store):
+    entries, config = history(260), settings(window=20, horizon=60)
+    push(store, flat(entries))
+    drain(session(store, 5, config, limits=LIMITS, snapshot_every=10), len(entries))
+    first = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)[0][0]
+    examples = [i for i, entry in enumerate(entries) if entry.get("x", "[1]") != "[1]"]
+    assert 0 < int(first.split(b"-")[0]) - 1 <= examples[-80]
+
+
+def test_a_backtest_scores_what_is_learned_late_by_the_answer_it_was_given():
+    entries, config = history(200), settings()
+    given = [(b"", fields) for fields in flat(entries)]
+    batches = [given[i : i + 13] for i in range(0, len(given), 13)]
+    found = backtested(Configuration("base", config, LIMITS, {}), batches)
+    outcomes, predictor = answered(entries, config, limits=LIMITS)
+    last = predictor._engine.scoring._validity.report(predictor.n)
+    right = found.methods[HEADLINE].probabilities.argmax(axis=1) == found.truth
+    assert (found.n_learned, len(found.truth)) == (predictor.n, last.scored)
+    assert right.mean() == pytest.approx(last.headline.predicted.accuracy, rel=1e-12)
+    assert found.n_unlabelled == predictor.delayed_labels.counts.censored
+    codes = [m["code"] for m in map(json.loads, outcomes[0].out) if m["status"] == "rejected"]
+    assert sum(found.rejected.values()) == len(codes)
+
+
+BUDGET = {"label_budget": 0.2, "monitors": "default"}
+
+
+def test_a_person_sees_which_labels_are_wanted():
+    entries, config = history(200), settings(**BUDGET)
+    ((whole,), _) = answered(entries, config)
+    chosen = [p for p in whole.out if b'"ok"' in p and b'"label_wanted":true' in p]
+    message = json.loads(chosen[0])
+    assert f"label wanted, for {1 / message['label_probability']:.0f} examples" in line(chosen[0])
+    row = table_row(message)
+    assert (row["label_wanted"], row["label_probability"]) == (True, message["label_probability"])
+    report = json.loads(whole.met[-1][1])
+    found = facts(FeedStatus(feed="f", report=report))
+    (shown,) = [fact.sentence for fact in found if fact.name == "budget"]
+    assert f"{report['budget']['wanted']} labels, {report['budget']['labelled']} came" in shown
