@@ -56,13 +56,6 @@ def test_files_that_are_there_are_checked_and_not_fetched(tmp_path, capsys):
     assert "c: SHA-256 is" in told.err
 
 
-def test_an_unknown_name_is_refused(tmp_path, capsys):
-    with pytest.raises(SystemExit) as ended:
-        script.main(["--out", str(tmp_path), "iris"])
-    assert ended.value.code == 2
-    assert "unknown: iris" in capsys.readouterr().err
-
-
 def packaged(name, content):
     sha256 = hashlib.sha256(content).hexdigest()
     return script.PackagedFile(name, "none-such==1.0", "0" * 64, "inside", sha256)

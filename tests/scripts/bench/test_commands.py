@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from redis_cluster import running_cluster
 from system_tools import package
 from typer.main import get_command
 
 from scripts.bench.commands import FIGURES, app, module_of
 from scripts.bench.report import Result, check
-from scripts.bench.scale import nodes
 from scripts.command_line import main
 
 # Options, sizes in place of those of the module, and the first value of each row.
@@ -149,14 +147,3 @@ def test_a_run_prints_what_it_measured_and_then_each_bound():
     assert [*run.plain()] == [{"examples": 2}, *checks]
     assert [one["ok"] for one in checks] == [False, True]
     assert not run.holds
-
-
-@pytest.mark.scale
-def test_feeds_at_rest_on_a_cluster_are_measured_and_deleted(tmp_path):
-    with running_cluster(tmp_path, replicas=0) as cluster:
-        (rest,) = nodes.run(cluster.url, 80, 1.0)
-        (found,) = rest.rows
-        assert found["feeds"] == 80
-        assert 0 < found["median"] <= found["longest"] < 5.0
-        assert 0 < found["connections"] < 150
-        assert [node.client.dbsize() for node in cluster.primaries] == [0, 0, 0]

@@ -1,6 +1,5 @@
 """What benchmarks measure with: processes, clocks, peers, and files that keep what was measured."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,40 +9,12 @@ import pytest
 import redis
 from processes import Process
 
-from scripts.bench import start
 from scripts.bench.harness import WorkerEnded, drifting, family, push_again, python
 from scripts.bench.kept import Cell, KeptLines, cells_of, measured_cells, program
 from scripts.bench.worker import latency
 from scripts.bench.worker.null import GROUP, answer_by_script
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
-
-# Top-level packages below site-packages that are loaded when a worker stands ready.
-LOADED = """
-import json, sys, sysconfig
-import workers.cli, workers.cli.worker, workers.cli.progress
-import workers.runner.service, workers.runner.loop
-site = sysconfig.get_path("purelib")
-inside = {m.split(".")[0] for m, v in list(sys.modules.items())
-          if (getattr(v, "__file__", None) or "").startswith(site)}
-print(json.dumps(sorted(inside)))
-"""
-
-
-def loaded(statement):
-    return set(json.loads(subprocess.check_output([sys.executable, "-c", statement], text=True)))
-
-
-def test_the_bare_imports_are_those_of_a_worker():
-    own = loaded(LOADED)
-    statement = f"import {', '.join(start.PACKAGES)}\n{LOADED.replace('import workers', '#')}"
-    assert loaded(statement) >= own - {"workers", "online_svm"}
-    assert {name.split(".")[0] for name in start.PACKAGES} <= own
-
-
-def test_server_and_feed_are_checked_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.runner.loop", "")
-    assert not loaded(statement) & {"scipy", "sklearn"}
 
 
 def test_the_null_worker_answers_each_entry_once_and_acknowledges_it(embedded_url):

@@ -1,14 +1,11 @@
 """Xu et al. (2016): subsets of the ten classifiers, their scores, and what Table 2 is made of."""
 
 import numpy as np
-import pytest
 
 from scripts.papers.evidential import (
     CLOSE,
     LOGISTIC,
     Partition,
-    chunk_sizes,
-    claims,
     combined_error,
     rows,
     score_chunks,
@@ -21,16 +18,6 @@ def partition(n=60):
     y = random.random(2 * n) < 0.5
     X = random.normal(size=(2 * n, 3)) + 1.5 * y[:, None]
     return Partition.of(X[:n], y[:n], X[n:], y[n:])
-
-
-@pytest.mark.parametrize("n", [300, 600])
-def test_ten_subsets_share_the_training_part_as_in_figure_12(n):
-    for scenario in "abc":
-        sizes = chunk_sizes(scenario, n)
-        assert (len(sizes), sum(sizes)) == (10, n)
-    small, large = chunk_sizes("b", n)[0], chunk_sizes("b", n)[-1]
-    assert large == 5 * small
-    assert chunk_sizes("c", n)[:2] == [2 * n // 3, n // 5]
 
 
 def test_a_shared_subset_calibrates_on_what_trained_it_and_halves_do_not():
@@ -62,13 +49,3 @@ def test_a_table_repeats_for_its_seed_and_explains_its_differences(data_set):
     assert len(printed) == 9
     for row in printed:
         assert (row["reason"] is None) == (abs(row["paper"] - row["measured"]) <= CLOSE)
-
-
-def test_a_claim_counts_the_settings_where_it_holds():
-    setting = {"data": "d", "scenario": "c", "split": "shared"}
-    table = [
-        setting | {"model": model, "error": error, "over_bayesian": gain}
-        for model, error, gain in (("likelihood", 3.0, 1.0), ("bayesian", 2.0, -1.0))
-    ]
-    unbalanced = claims(table, [])[0]
-    assert (unbalanced["holds"], unbalanced["of"], unbalanced["not_in"]) == (0, 1, ["d, shared"])

@@ -10,7 +10,7 @@ from online_svm.stream.prediction import PredictionBlock
 from scripts.papers import Run
 from scripts.papers.venn import experiments as venn
 from scripts.papers.venn.experiments import AdultTask, measure_adult, measured_batch, measures
-from scripts.papers.venn.protocol import STEPWISE, NearestIsotonic, Setting, follow
+from scripts.papers.venn.protocol import STEPWISE, Setting, follow
 
 COLLAPSED = Setting("car", "sigma", 0.02)
 
@@ -50,16 +50,6 @@ def test_platt_on_training_scores_is_rejected_and_on_calibration_scores_is_not(c
     assert measured[STEPWISE]["probability"] > 0.95, "isotonic by steps: as certain as printed"
 
 
-def test_maps_answer_every_so_many_steps_and_venn_predictors_all(data_set):
-    data_set("car")  # or skip
-    stream = follow(COLLAPSED, None, seed=0, length=40, stride=8)
-    venn, platt = ([n for n, *_ in stream.tracks[name]] for name in ("class", "Platt, training"))
-    first = venn[0]
-    assert venn == list(range(first, 40))
-    assert platt == [n for n in (8, 16, 24, 32) if n >= first]
-    assert (stream.own[:first] == -1).all()
-
-
 def test_measures_are_those_of_the_definition():
     rng = np.random.default_rng(0)
     point = rng.dirichlet(np.ones(3), size=200)
@@ -76,13 +66,6 @@ def test_measures_are_those_of_the_definition():
     assert measured["width"] == pytest.approx(0.3)
     assert measured["surplus"] == pytest.approx(((label == codes) - p).sum())
     assert sum(measured["class_surplus"]) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_the_nearer_block_answers_between_two():
-    fitted = NearestIsotonic().fit([0.0, 1.0, 2.0, 4.0], [0, 1, 0, 1])
-    assert fitted.predict([-9.0, 0.4, 0.6, 2.9, 3.1]).tolist() == [0.0, 0.0, 0.5, 0.5, 1.0]
-    assert NearestIsotonic.from_state(fitted.state()).predict([3.1]).tolist() == [1.0]
-    assert NearestIsotonic().fit([], []).predict([1.0]).tolist() == [0.5]
 
 
 def test_on_adult_finer_taxonomies_reduce_the_log_loss(data_set):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from scripts.bench.kept import cells_of
-from scripts.bench.monitors.run import DETECTORS, FALSE_SHARE, NOTICES, OURS, DetectorCell, measure
+from scripts.bench.monitors.run import DETECTORS, NOTICES
 from scripts.bench.monitors.worlds import CHANGE, CHANGES, EXACT, NULLS, WORLDS, counted, stream_of
 
 
@@ -20,29 +19,6 @@ def test_a_law_is_a_distribution_at_all_times_and_moves_only_after_the_change():
     shift = WORLDS["covariate shift alone"].law
     rates = [law[:, 1] / law.sum(axis=1) for law in (shift(-1.0), shift(0.5))]
     assert np.allclose(*rates), "the rates of the categories stay"
-
-
-def test_a_stream_has_the_frequencies_of_its_law():
-    stream = stream_of(WORLDS["rate .2 to .6"], seed=1)
-    begin = stream.after(CHANGE)
-    columns = stream.rows.columns
-    assert columns[:begin].mean() == pytest.approx(0.2, abs=0.03)
-    assert columns[begin:].mean() == pytest.approx(0.6, abs=0.03)
-    quiet = stream_of(WORLDS["rate .2 to .6"], seed=1, quiet=True)
-    assert quiet.rows.columns[begin:].mean() == pytest.approx(0.2, abs=0.03)
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_exact_probabilities_are_right_until_the_change(name):
-    stream = stream_of(EXACT[name], seed=3)
-    q, y, X = stream.rows.point[:, 1], stream.rows.columns, stream.rows.X
-    for bin_ in range(5):
-        here = (q >= 0.2 * bin_) & (q < 0.2 * (bin_ + 1))
-        before, after = here[:CHANGE], here[CHANGE:]
-        assert y[:CHANGE][before].mean() == pytest.approx(q[:CHANGE][before].mean(), abs=0.08)
-        true = EXACT[name].truth(q[CHANGE:][after]).mean()
-        assert y[CHANGE:][after].mean() == pytest.approx(true, abs=0.08)
-    assert X[CHANGE:, 2].mean() == pytest.approx(EXACT[name].shift, abs=0.05)
 
 
 def test_a_feature_that_moves_is_noticed_once():
@@ -65,20 +41,6 @@ def test_probabilities_are_those_of_the_counts():
     assert size[t] == len(same)
     rate = (sum(label[joined]) + 0.5) / (len(joined) + 1)
     assert point[t, 1] == pytest.approx((sum(same) + rate) / (len(same) + 1))
-
-
-@pytest.mark.slow
-def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
-    (found,) = measure(DetectorCell(stream="rate .2 to .6", method="CUSUM (Page)", streams=12))
-    assert FALSE_SHARE - 1 / 12 < found["false_share"] <= FALSE_SHARE
-    assert found["found_share"] == 1.0
-    assert 0 < found["delay"] < 150
-
-
-def test_on_streams_without_a_change_only_the_default_monitors_are_run():
-    values = {"stream": ["i.i.d., class of 1 %"], "method": DETECTORS, "streams": [3]}
-    cells = cells_of(DetectorCell, None, **values)
-    assert [cell.method for cell in cells if cell.is_run] == [OURS]
 
 
 def test_each_detector_becomes_more_sensitive_along_its_grid():

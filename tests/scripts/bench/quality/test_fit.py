@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
 from online_svm import OnlineClassifier
-from scripts.bench.quality import fit, memory
+from scripts.bench.quality import fit
 
 
 def table(_folder):
@@ -35,15 +35,3 @@ def test_both_are_tested_on_the_quarter_that_they_did_not_learn(monkeypatch, tmp
     assert found["trees"] == pytest.approx(log_loss(y[is_tested], trees))
     assert found["time_ratio"] > 0.0
     assert not checks.checks  # the goal is of adult
-
-
-def test_a_slow_drift_goes_from_one_law_to_the_other_and_a_b_a_b_returns(tmp_path):
-    laws = {name: memory.STREAMS[name](tmp_path) for name in ("stationary", "abrupt", "a-b-a-b")}
-    slow = memory.STREAMS["slow-drift"](tmp_path)[1]
-    first, second = laws["stationary"][1], laws["abrupt"][1]
-    np.testing.assert_array_equal(first[:15_000], second[:15_000])
-    assert (first != second)[15_000:].mean() > 0.2
-    np.testing.assert_array_equal(laws["a-b-a-b"][1][18_750:22_500], second[18_750:22_500])
-    np.testing.assert_array_equal(laws["a-b-a-b"][1][22_500:26_250], first[22_500:26_250])
-    assert (slow != first)[:1_000].mean() < 0.05
-    assert (slow != second)[-1_000:].mean() < 0.05

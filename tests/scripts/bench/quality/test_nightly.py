@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pandas as pd
-import pytest
 from scipy.special import expit
 
 from online_svm import OnlineCalibrator, OnlineClassifier
@@ -42,15 +41,6 @@ def test_with_scores_alone_it_answers_as_the_calibrator():
     np.testing.assert_allclose(p, np.concatenate(halves), atol=1e-9)
 
 
-def test_late_labels_change_no_answer_before_the_first_comes():
-    X, y = made()
-    p, _ = nightly.answers(X, y, 500, {})
-    other, _ = nightly.answers(X, np.where(np.arange(600) < 400, y, 1 - y), 500, {})
-    assert len(p) == 600
-    np.testing.assert_array_equal(p, other)  # no label of the last 200 has come
-    assert np.ptp(p[:500]) == 0.0
-
-
 def test_trees_learn_no_label_that_has_not_come():
     X, y = made(6_500)
     p = memory.nightly(X, y, late=2_000)
@@ -58,18 +48,6 @@ def test_trees_learn_no_label_that_has_not_come():
     np.testing.assert_array_equal(p[4_000:], memory.nightly(X, changed, late=2_000)[4_000:])
     assert (p[:4_000] == 0.5).all()
     assert np.ptp(p[4_000:, 1]) > 0.1
-
-
-@pytest.mark.slow
-def test_a_small_run_has_each_method_for_both_delays(monkeypatch, tmp_path):
-    monkeypatch.setitem(memory.STREAMS, "adult", lambda _: made(5_000))
-    rows = [row for result in nightly.run("adult", data_dir=tmp_path) for row in result.rows]
-    names = ["trees", "trees, isotonic", *nightly.OURS]
-    assert [(row["late"], row["method"]) for row in rows] == [
-        (late, name) for late in nightly.LATE for name in names
-    ]
-    assert all(0.3 < row["log_loss"] < 0.8 for row in rows)
-    assert all(row["time"] > 0.0 for row in rows)
 
 
 def stored():

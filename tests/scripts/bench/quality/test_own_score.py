@@ -20,7 +20,6 @@ from scripts.bench.quality.score_methods import (
     feed,
     in_batches,
     online_platt,
-    rolling,
 )
 
 
@@ -66,14 +65,6 @@ def test_no_method_sees_a_label_before_it_comes(name, late):
     np.testing.assert_array_equal(answers[0][:size], answers[1][:size])
 
 
-def test_every_method_but_the_score_learns():
-    p, codes = drawn(500)
-    for name, answer in METHODS.items():
-        found = answer(p, codes, 60)
-        changed = answer(p, 1 - codes, 60)
-        assert np.array_equal(found, changed) == (name == RAW), name
-
-
 def test_a_feed_without_delay_answers_as_the_calibrator():
     p, codes = drawn()
     wanted = OnlineCalibrator().progressive_proba(p, codes, [0, 1])[:, 1]
@@ -102,12 +93,6 @@ def test_coverage_counts_bins_whose_frequency_is_inside():
     assert sum(n for n, _, _ in wide) == 3000
     assert [held for _, held, _ in wide] == [n for n, _, _ in wide]
     assert not any(held for _, held, _ in none)
-
-
-def test_a_window_of_one_class_answers_by_the_rule_of_succession():
-    p = np.linspace(0.1, 0.9, 100)
-    found = rolling(lambda *_: pytest.fail("fitted"), 1000)(p, np.zeros(100, np.int64), 0)
-    np.testing.assert_array_equal(found[50:], 1 / 52)
 
 
 def test_a_small_run_prints_means_and_goals_and_continues(tmp_path, monkeypatch):
@@ -157,10 +142,3 @@ def test_the_page_has_the_stored_figures(tmp_path):
     for shown in (make_own_score_page.render, make_own_score_page.tables):
         assert "9.3625" in shown(other)
         assert "9.3625" not in shown()
-
-
-def test_the_picture_has_a_dot_for_each_pair():
-    whole = make_own_score_page.read()
-    for axes in make_own_score_page.draw(whole).axes:
-        _, dots = axes.lines
-        assert len(dots.get_xdata()) == len(own_score.STREAMS) * len(own_score.MODELS)

@@ -14,7 +14,7 @@ from scripts.bench.kept import Cell
 from scripts.bench.quality import methods
 from scripts.bench.quality.methods import PEERS, ours
 from scripts.bench.quality.run import means_of_draws, measure, of_means, of_rivals, run
-from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, stream
+from scripts.bench.quality.streams import stream
 from workers.errors import BadConfiguration
 from workers.push.datasets import DataNotFound
 
@@ -46,28 +46,6 @@ def test_a_stream_in_time_order_is_the_file(data_set):
         X, codes = stream(name, seed=5)
         np.testing.assert_array_equal(X, data.X[part])
         np.testing.assert_array_equal(codes, data.y[part] == "1")
-
-
-def test_abrupt_drift_changes_the_rule_at_every_eight_hundredth_example():
-    X, codes = stream("sea", seed=0)
-    sums = X[:, 0] + X[:, 1]
-    for part, threshold in enumerate((8.0, 9.0, 7.0, 9.5, 8.0)):
-        held = slice(800 * part, 800 * (part + 1))
-        assert np.mean((sums[held] > threshold) == codes[held]) == pytest.approx(0.9, abs=0.03)
-
-
-@pytest.mark.slow
-def test_the_lists_are_apart_and_every_stream_has_the_classes_it_says(data_set):
-    assert not set(DEVELOPMENT) & set(HELD_OUT)
-    compared = DEVELOPMENT | HELD_OUT
-    classes = [kind.n_classes == 2 for kind in compared.values()]
-    assert (classes.count(True), classes.count(False)) == (19, 9)
-    data_set("car")  # or skip
-    for name, kind in compared.items():
-        X, codes = stream(name, seed=0)
-        assert len(X) == len(codes) <= kind.limit
-        assert np.isfinite(X).all()
-        assert sorted(set(codes.tolist())) == list(range(kind.n_classes))
 
 
 def test_a_missing_file_or_data_set_is_named(monkeypatch, tmp_path):

@@ -3,18 +3,16 @@
 import json
 import math
 import sys
-from itertools import islice
 
 import matplotlib.pyplot as plt
 import pytest
 from river import metrics, naive_bayes
-from river.datasets import synth
 
 from scripts import make_river_page
 from scripts.bench.kept import Cell
 from scripts.bench.quality.river_models import LOGISTIC
 from scripts.bench.quality.river_track import ClippedLogLoss, measure, run, validated
-from scripts.bench.quality.streams import RIVER, pairs
+from scripts.bench.quality.streams import pairs
 from scripts.generated_page import Picture
 
 
@@ -43,18 +41,6 @@ def test_a_label_that_the_answer_leaves_out_costs_the_most():
     assert metric.get() == pytest.approx(-math.log(1e-6))
 
 
-@pytest.mark.parametrize("name", [name for name in RIVER if RIVER[name].order == "drawn"])
-def test_a_generated_stream_is_the_same_each_time(name):
-    assert pairs(name, 60) == pairs(name, 60)
-
-
-def test_the_laws_of_an_abrupt_stream_take_a_quarter_each():
-    found = pairs("AGR_a", 40)
-    for part in range(4):
-        alone = list(islice(synth.Agrawal(part, seed=part, perturbation=0.05), 10))
-        assert found[10 * part : 10 * part + 10] == alone
-
-
 def test_a_small_run_prints_figures_and_names_what_does_not_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "capymoa", None)
     rows = f"online-svm;{LOGISTIC};river ALMA;river Voting;capymoa ARF"
@@ -74,12 +60,6 @@ def test_a_small_run_prints_figures_and_names_what_does_not_run(tmp_path, capsys
     assert [*run("AGR_g,LED_g", **options, results=tmp_path / "kept")] == found
 
 
-def test_slow_models_get_the_first_examples_of_a_recorded_stream(tmp_path):
-    rows = f"river Voting;{LOGISTIC}"
-    found, *_ = run("ImageSegments", rows, heavy_examples=50, results=tmp_path / "kept")
-    assert [one["examples"] for one in found.rows] == [50, 2310]
-
-
 def test_the_page_has_the_stored_figures(tmp_path):
     assert make_river_page.main(["--check"]) == 0
     lines = [*map(json.loads, make_river_page.STORED.read_text().splitlines())]
@@ -90,14 +70,6 @@ def test_the_page_has_the_stored_figures(tmp_path):
     for shown in (make_river_page.render, make_river_page.tables):
         assert ".1234" in shown(other)
         assert ".1234" not in shown()
-
-
-def test_the_picture_has_a_dot_for_each_model_of_a_stream():
-    found = make_river_page.read()
-    others, ours = make_river_page.draw(found).axes[0].lines
-    is_ours = found.method == make_river_page.OURS
-    assert len(ours.get_xdata()) == is_ours.sum()
-    assert len(others.get_xdata()) == (~is_ours).sum()
 
 
 def test_a_picture_of_other_figures_is_not_current(tmp_path):
