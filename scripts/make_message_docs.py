@@ -13,8 +13,7 @@ from pydantic.fields import FieldInfo
 
 from online_svm.stream.guarantee_reason import SENTENCES
 from scripts.generated_page import write_or_check
-from workers.message import VERSION
-from workers.message.codes import CODES, EVENT_CODES
+from workers.feed.codes import CODES, EVENT_CODES, VERSION
 from workers.message.schema import (
     STREAMS,
     AlarmsMessage,

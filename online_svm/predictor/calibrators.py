@@ -96,12 +96,12 @@ def _restored(state: Arrays, name: str) -> Calibrator:
 def joint_kind(name: str) -> "type[JointMap]":
     """Return the class of a joint calibrator by its published name."""
     # Lazy import: its kernels take time to load.
-    from online_svm.calibration import joint
+    from online_svm.calibration.joint import MatrixScaling, TemperatureScaling, VectorScaling
 
     return {
-        "temperature": joint.TemperatureScaling,
-        "vector": joint.VectorScaling,
-        "matrix": joint.MatrixScaling,
+        "temperature": TemperatureScaling,
+        "vector": VectorScaling,
+        "matrix": MatrixScaling,
     }[name]
 
 

@@ -72,7 +72,7 @@ class InferenceEngine(Stored):
                 if self._schedule.is_waiting:
                     yield
                 self.activate_if_due()
-                block, answered = self._answer_block(event, begin)
+                block, answered = self._learn_block(event, begin)
                 answers += answered
                 begin += len(block)
         return answers
@@ -181,38 +181,32 @@ class InferenceEngine(Stored):
         self._schedule.relabel(correction.n, correction.label)
         self._gaps.correct(correction.n)
 
-    def _answer_block(self, order: LearningOrder, begin: int) -> tuple[LearningOrder, Answers]:
-        """Answer and learn rows from `begin` up to the next change of the answering."""
-        schedule, due = self._schedule, self._next_change()
+    def _learn_block(self, order: LearningOrder, begin: int) -> tuple[LearningOrder, Answers]:
+        """Answer and learn rows from `begin` up to the next change; return them with the answers.
+
+        A row whose alarm is acted on ends the block. Only its answer shows which row that is. If it
+        is not the last one, the state before the block is restored, and the block is learned again
+        up to that row.
+        """
+        schedule, lacks, due = self._schedule, self._lacks, self._next_change()
         block = order.part(begin, self._end_of_block(order, begin, due))
-        block, answered = self._answer_until_acted(block)
+        before = self._copy() if schedule.acts and len(block) > 1 else None
+        answers = self._learn(block, lacks)
+        acted = _acted_at(answers) if schedule.acts else None
+        if before is not None and acted is not None:
+            stop = int(np.searchsorted(block.before, acted))
+            if stop < len(block):
+                self.__dict__.update(before.__dict__)
+                block = block.part(0, stop)
+                answers = self._learn(block, lacks)
         schedule.learned(block)
         if not block.is_plain and block.gaps.any():
             self._gaps.unlabelled = int(block.before[block.gaps][-1])
-        if schedule.acts and _acted_at(answered) is not None:
+        if acted is not None:
             self._restart()
         if schedule.acts and schedule.n == due:
             schedule.freeze_what_is_held()
-        return block, answered
-
-    def _answer_until_acted(self, block: LearningOrder) -> tuple[LearningOrder, Answers]:
-        """Answer a block up to the first row whose alarm is acted on; return the answered part.
-
-        Only answering the block shows which row that is. If it is not the last row, the state
-        before the block is restored, and the block is answered again up to that row.
-        """
-        schedule, lacks = self._schedule, self._lacks
-        before = self._copy() if schedule.acts and len(block) > 1 else None
-        schedule.n = block.after
-        answers = self._answer(block, lacks)
-        n = _acted_at(answers) if schedule.acts else None
-        stop = len(block) if n is None else int(np.searchsorted(block.before, n))
-        if before is None or stop == len(block):
-            return block, answers
-        self.__dict__.update(before.__dict__)
-        block = block.part(0, stop)
-        schedule.n = block.after
-        return block, self._answer(block, lacks)
+        return block, answers
 
     def _copy(self) -> Self:
         """Return a copy of the state that answering a block changes; the rest is shared."""
@@ -269,16 +263,17 @@ class InferenceEngine(Stored):
         """Why the window's labels do not support an exact guarantee; None if they do."""
         return self._gaps.reason(self._schedule.n)
 
-    def _answer(self, order: LearningOrder, lacks: GuaranteeReason | None) -> Answers:
-        """Answer rows with one model and one fit of its calibrators, then score settled ones."""
+    def _learn(self, order: LearningOrder, lacks: GuaranteeReason | None) -> Answers:
+        """Answer and learn rows with one model and one fit of calibrators; score settled ones."""
+        self._schedule.n = order.after
         rows = order.computed()
-        block, columns = self._learned(rows, lacks) if len(rows) else (None, _NO_COLUMNS)
+        block, columns = self._answer(rows, lacks) if len(rows) else (None, _NO_COLUMNS)
         return self.scoring.scored(order, block, columns, self._schedule.since)
 
-    def _learned(
+    def _answer(
         self, rows: LearningOrder, lacks: GuaranteeReason | None
     ) -> tuple[PredictionBlock, Ints]:
-        """Learn rows; return the answers to those that ask, with the columns of their labels.
+        """Return the answers to the rows that ask, with the columns of their labels.
 
         A row that only learns is answered a second time, because `ActiveModel.answer` is where the
         model learns; this answer is dropped. The other answers are stored with waiting examples.

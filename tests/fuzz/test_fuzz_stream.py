@@ -21,9 +21,10 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.store import Store
 from workers.config.settings import Limits
+from workers.feed.codes import VERSION
 from workers.feed.position import START
 from workers.feed.retention import Retention
-from workers.message import VERSION, entry_decode
+from workers.message import entry_decode
 from workers.session.answer import process
 
 CONFIG = PredictorConfig(

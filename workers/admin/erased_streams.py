@@ -16,12 +16,11 @@ import orjson
 from workers.broker.commands import Script
 from workers.broker.feed_reader import FeedReader
 from workers.broker.store import Store
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, payload
 from workers.errors import StateLost, Unavailable
 from workers.feed.keys import LEARNED_AGAIN
 from workers.feed.position import Digest, Position, parse_id
 from workers.feed.state_fields import count, digest, entry_id
-from workers.reading.answers import payload
 from workers.session.replay import links
 from workers.text import counted
 

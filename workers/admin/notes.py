@@ -12,7 +12,7 @@ from typing import Any
 
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
-from workers.message.codes import EventCode, encode_event
+from workers.feed.codes import EventCode, encode_event
 from workers.reading.answers import as_object, message
 from workers.reading.incidents import AnyNotice, open_notices, raised_alarms
 from workers.reading.registry import require

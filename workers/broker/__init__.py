@@ -1,5 +1,5 @@
 """All of Redis: connections, streams, groups, state, scripts, permissions, the embedded server.
 
 Other folders read and write through `Store`, `FeedReader`, `Connection` and `Group` and do not
-import redis. This folder imports `message` (the format of entries), `feed` and `config`.
+import redis. This folder imports `feed` and `config`.
 """

@@ -19,6 +19,7 @@ from workers.broker.pipeline import Argument, PendingReply
 from workers.broker.streams import Entry, pairs_of
 from workers.config.retention_settings import RetentionSettings
 from workers.errors import WrongKeyType
+from workers.feed.codes import EVENTS_KEPT, EventCode, encode_event
 from workers.feed.keys import ALARM, FIELD, REGISTRY
 from workers.feed.retention import Retention
 from workers.feed.state import (
@@ -31,7 +32,6 @@ from workers.feed.state import (
     initial_fields,
 )
 from workers.log import Logger
-from workers.message.codes import EVENTS_KEPT, EventCode, encode_event
 from workers.stop import Stop
 
 log = Logger("online_svm.worker")

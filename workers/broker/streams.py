@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Self
 
 from workers.broker import commands
 from workers.broker.pipeline import Argument
-from workers.errors import WorkerError
+from workers.errors import StateLost, WorkerError
+from workers.feed.keys import FIELD
 
 Entry = tuple[bytes, list[bytes]]
 """ID and flat fields: [name, value, ...]. In replies it is a list instead of a tuple."""
@@ -254,3 +255,19 @@ class Group:
 
     def _among(self, groups: list[GroupInfo]) -> GroupInfo | None:
         return next((one for one in groups if one.name == self._name.encode()), None)
+
+
+def payload(entry: Sequence[Any]) -> bytes:
+    """Return the payload of an entry of `out` or `met`; StateLost: it has none."""
+    fields = entry[1]
+    if FIELD.encode() not in fields[::2]:
+        raise no_answer(entry)
+    return bytes(fields[2 * fields[::2].index(FIELD.encode()) + 1])
+
+
+def no_answer(entry: Sequence[Any]) -> StateLost:
+    """Return the error for an entry of an output stream that this program did not write."""
+    return StateLost(
+        f"entry {entry[0].decode()} of an output stream is no answer: another program wrote it; "
+        "online-svm verify tells what else differs"
+    )

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from online_svm.rejections import reason_of
+from workers.broker.streams import payload
 from workers.errors import StateLost
-from workers.message.codes import parse
-from workers.reading.answers import message, payload
+from workers.feed.codes import parse
+from workers.reading.answers import message
 from workers.reading.events import event_line, event_of, is_of_this_era, moment
 from workers.reading.incidents import alarm_line, dates_of, raised_alarms
 from workers.text import printable, printable_json

@@ -83,7 +83,7 @@ def _lines(
 ) -> "Callable[[Sequence[Entry]], Iterator[str]]":
     """Return the function that formats a page of entries."""
     from workers.cli import stream_text as text
-    from workers.message.codes import EVENTS_KEPT
+    from workers.feed.codes import EVENTS_KEPT
     from workers.reading.incidents import commit_times
     from workers.reading.true_labels import TrueLabels
 

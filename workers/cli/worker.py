@@ -128,7 +128,7 @@ def worker(
         from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
-        from workers.runner import service
+        from workers.runner.service import Worker
         from workers.session import spans
         from workers.session.preflight import KnownFeeds
         from workers.stop import Stop, signals
@@ -151,7 +151,7 @@ def worker(
         if process.dashboard is not None:
             _open_page(opened, feeds, shard, url, process.dashboard)
         observe = opened.enter_context(closing(kind(is_quiet=process.quiet)))
-        service.Worker(
+        Worker(
             selection, general, url, stop,
             name=process.name, settings_of=known.of, observe=observe, watch=watch,
             known=KnownFeeds.of_user(url),

@@ -1,1 +1,1 @@
-"""The types of a feed, without I/O: position, state, commit, configuration."""
+"""The types of a feed, without I/O: position, state, commit, configuration, codes."""

@@ -17,12 +17,13 @@ from typing import Any
 import orjson
 
 from workers.broker import commands
+from workers.broker.streams import payload
 from workers.errors import StateLost, WorkerError
+from workers.feed.codes import parse
 from workers.feed.keys import FeedKeys
 from workers.feed.position import format_id, parse_id, previous_id
 from workers.gateway.awaited_connection import AwaitedConnection
-from workers.message.codes import parse
-from workers.reading.answers import message, payload
+from workers.reading.answers import message
 
 BLOCK_MS = 1000
 """Milliseconds that a read waits for an answer."""

@@ -12,7 +12,7 @@ from workers.broker import commands
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
-from workers.broker.streams import pairs_of
+from workers.broker.streams import pairs_of, payload
 from workers.errors import StateLost, Unavailable, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
@@ -23,7 +23,7 @@ from workers.gateway.published_states import Moment
 from workers.gateway.refused import Refused, later, outward
 from workers.log import Logger
 from workers.push.ingest import Fields
-from workers.reading.answers import message, payload
+from workers.reading.answers import message
 from workers.reading.status import FeedStatus, read_for_gateway, read_status
 from workers.reading.verdict import printed
 from workers.stop import Stop

@@ -24,7 +24,7 @@ from online_svm.stream.answer_text import FIRST_TEXT, LARGE, Value, write_rows
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import Done, ValidityReport
 from online_svm.types import Bytes, Floats, Ints
-from workers.message import VERSION
+from workers.feed.codes import VERSION
 
 _PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
 

@@ -42,7 +42,7 @@ from online_svm.stream.validity_report import (
     WindowedReport,
     WindowScores,
 )
-from workers.message.codes import EventCode
+from workers.feed.codes import EventCode
 from workers.message.encode import dumps
 
 OPTIONAL = (

@@ -30,7 +30,7 @@ from online_svm.metrics.binomial_interval import proportion
 from online_svm.stream.alarm import AlarmKind
 from online_svm.stream.notice import NOTICE_SCOPES
 from online_svm.version import __version__
-from workers.message.codes import CODES
+from workers.feed.codes import CODES
 from workers.monitor.health import StatusCache
 from workers.monitor.watch import Duration, Durations, FeedRecord, WorkerWatch
 from workers.monitor.webhook import FeedAlarms

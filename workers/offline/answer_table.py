@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from workers.broker.feed_reader import FeedReader
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, no_answer
 from workers.errors import BadConfiguration
-from workers.reading.answers import answer, no_answer
+from workers.reading.answers import answer
 from workers.reading.true_labels import TrueLabels, Truth
 from workers.text import printable
 

@@ -11,8 +11,8 @@ import numpy as np
 from online_svm.metrics.scores import MIN_SCORED_PROBABILITY, brier_factor
 from online_svm.metrics.sequential.comparison import MeanSince, ScoreComparison, strongest_mean
 from online_svm.types import Floats
+from workers.broker.streams import no_answer
 from workers.errors import BadConfiguration
-from workers.reading.answers import no_answer
 from workers.reading.true_labels import labelled_answers
 
 if TYPE_CHECKING:

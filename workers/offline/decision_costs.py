@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from online_svm.config.groups import DecisionConfig
 from online_svm.metrics.cost_matrix import CostMatrix, RealisedCost
 from online_svm.stream.validity_report import CostReport
+from workers.broker.streams import no_answer
 from workers.config.text_values import explain
 from workers.errors import BadConfiguration
-from workers.reading.answers import no_answer
 from workers.reading.true_labels import labelled_answers
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any
 from online_svm.predictor.explanation import Contribution, Explanation, contributions, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.feed_reader import FeedReader
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, payload
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import Position, parse_id, previous_id
 from workers.message.decode import decode
 from workers.message.entry_decode import pairs
-from workers.reading.answers import answer, message, payload
+from workers.reading.answers import answer, message
 from workers.reading.registry import no_answers
 from workers.session.replay import Replay, restored
 

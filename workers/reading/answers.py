@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.broker.feed_reader import FeedReader
+from workers.broker.streams import no_answer, payload
 from workers.errors import BadConfiguration, StateLost
-from workers.feed.keys import FIELD
+from workers.feed.codes import parse
 from workers.feed.pinned_config import Groups, check_supported, stored_groups
 from workers.feed.position import parse_id
-from workers.message.codes import parse
 
 
 def check_known(store: FeedReader) -> None:
@@ -23,14 +23,6 @@ def check_known(store: FeedReader) -> None:
         return
     if state is not None:
         check_supported(store.keys.feed, state.pinned)
-
-
-def payload(entry: Sequence[Any]) -> bytes:
-    """Return the payload of an entry of `out` or `met`; StateLost: it has none."""
-    fields = entry[1]
-    if FIELD.encode() not in fields[::2]:
-        raise no_answer(entry)
-    return bytes(fields[2 * fields[::2].index(FIELD.encode()) + 1])
 
 
 def answer(entry: Sequence[Any]) -> dict[str, Any]:
@@ -75,8 +67,8 @@ def newest_label(
     label before them, and the result if they have none. If it is unknown, the first entry's time
     stands for it.
     """
-    for entry_id, payload in entries:
-        is_label = isinstance(payload, dict) and payload.get("status") == "label"
+    for entry_id, parsed in entries:
+        is_label = isinstance(parsed, dict) and parsed.get("status") == "label"
         if previous is None or is_label:
             previous = float(parse_id(entry_id)[0])
     return previous
@@ -102,14 +94,6 @@ def as_object(value: Any) -> dict[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """Return a value that is a list of JSON; an empty one for any other."""
     return value if isinstance(value, list) else []
-
-
-def no_answer(entry: Sequence[Any]) -> StateLost:
-    """Return the error for an entry of an output stream that this program did not write."""
-    return StateLost(
-        f"entry {entry[0].decode()} of an output stream is no answer: another program wrote it; "
-        "online-svm verify tells what else differs"
-    )
 
 
 def stored_values(reader: FeedReader) -> Groups:

@@ -16,11 +16,11 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.notice import FeatureNotice, Notice
 from workers.broker import commands
 from workers.broker.feed_reader import FeedReader
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, no_answer
 from workers.errors import StateLost
 from workers.feed.keys import ALARM
 from workers.feed.position import parse_id
-from workers.reading.answers import answer, as_object, message, no_answer
+from workers.reading.answers import answer, as_object, message
 from workers.reading.dates import NO_DATES, Dates, date_of
 from workers.reading.lag import permitted
 

@@ -15,11 +15,11 @@ from typing import Any
 from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, StateLost, WrongKeyType
+from workers.feed.codes import EVENTS_KEPT
 from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.position import parse_id
 from workers.feed.state import FeedState, Publication
 from workers.feed.state_fields import count
-from workers.message.codes import EVENTS_KEPT
 from workers.reading.answers import (
     is_prediction,
     message,

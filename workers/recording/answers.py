@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, payload
 from workers.feed.keys import FIELD
 from workers.message.encode import dumps
-from workers.reading.answers import payload
 
 Row = tuple[Any, ...]
 

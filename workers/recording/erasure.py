@@ -42,12 +42,12 @@ from workers.broker import failpoints
 from workers.broker.feed_reader import FeedReader
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, payload
 from workers.errors import BadConfiguration, WorkerError
 from workers.feed.position import START, Digest, Position, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
-from workers.reading.answers import answer, payload
+from workers.reading.answers import answer
 from workers.reading.registry import check_not_in_use, feed_state
 from workers.recording.backup import end_log
 from workers.recording.begin import RestorePoint, put_back

@@ -17,7 +17,7 @@ from workers.admin.erased_streams import Erased, erased_of
 from workers.broker import failpoints
 from workers.broker.client import UnknownGroup
 from workers.broker.store import Store
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, payload
 from workers.errors import BadConfiguration, InputLost, InvalidStoredSnapshot, ReplayMismatch
 from workers.feed.position import START, Digest, Position, last_id_at, parse_id, previous_id
 from workers.feed.recent_ids import RecentIds
@@ -26,7 +26,7 @@ from workers.feed.state import FORMAT, FeedState
 from workers.feed.stored_settings import stored_settings
 from workers.log import Logger
 from workers.push.convention import readable_convention
-from workers.reading.answers import answer, payload
+from workers.reading.answers import answer
 from workers.recording.answers import (
     INSERT_ANSWER,
     INSERT_INPUT,

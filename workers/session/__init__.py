@@ -2,6 +2,6 @@
 
 `session.py` is the state machine. A session starts after the checks (`preflight.py`) and the replay
 (`recovery.py`, `replay.py`); `snapshots.py` has the policy and the format of snapshots. It has no
-threads and knows no other feed; `runner` does. This folder may import `refit`, `push`, `reading`,
-`broker`, `feed`, `message` and `config`, and `online_svm`.
+threads and knows no other feed; `runner` does. This folder may import `refit`, `broker`, `message`,
+`feed` and `config`, and `online_svm`.
 """

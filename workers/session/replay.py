@@ -16,7 +16,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.batch import Waits, finished
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.feed_reader import FeedReader
-from workers.broker.streams import Entry
+from workers.broker.streams import Entry, payload
 from workers.config.settings import Limits
 from workers.errors import (
     InputLost,
@@ -31,7 +31,6 @@ from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState, Pointer
 from workers.feed.stored_settings import stored_settings
 from workers.message.entry_decode import EntryFields
-from workers.reading.answers import payload
 from workers.session import snapshots
 from workers.session.answer import AnsweredBatch, Outcome, answering, processing
 from workers.session.snapshots import Fetched, LoadedSnapshot

@@ -12,7 +12,7 @@ import pytest
 from processes import Process
 
 from online_svm.stream.alarm import Alarm, Moved
-from workers.message.codes import encode_event
+from workers.feed.codes import encode_event
 from workers.message.encode import encode_alarms
 
 OFF = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 4000, -0.05, -0.09, -0.02, 0.9)

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
+from workers.feed.codes import CODES
 from workers.feed.state import RejectedEntry
-from workers.message.codes import CODES
 from workers.message.schema import STREAMS, DeadLetter, InputEntry, PredictionMessage
 
 ROOT = Path(__file__).parents[3]

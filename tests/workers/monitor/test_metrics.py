@@ -8,11 +8,11 @@ from scipy.stats import binomtest
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
+from workers.broker.streams import payload
 from workers.feed.position import START
 from workers.feed.state import Commit
 from workers.message.encode import encode_alarms
 from workers.monitor.metrics import MAX_DETAILED_FEEDS, of_report
-from workers.reading.answers import payload
 from workers.reading.status import read_status
 from workers.reading.verdict import LEVELS, trust
 from workers.session.telemetry import Telemetry

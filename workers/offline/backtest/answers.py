@@ -5,7 +5,7 @@ from typing import Any, TextIO
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import BadConfiguration
-from workers.message.codes import parse
+from workers.feed.codes import parse
 from workers.offline.answer_table import write_table
 from workers.offline.backtest.history import Entry
 from workers.offline.backtest.prequential import Configuration

@@ -9,7 +9,7 @@ from recorded_feed import answering, entry, push, stream
 from workers.config.settings import WorkerSettings
 from workers.dashboard.past_export import read_export
 from workers.errors import BadConfiguration
-from workers.message.codes import parse
+from workers.feed.codes import parse
 from workers.offline.backtest.answers import COLUMNS, write_answers
 from workers.offline.backtest.configurations import configurations
 from workers.offline.backtest.history import FeedHistory, read, record

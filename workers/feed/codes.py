@@ -14,7 +14,9 @@ import orjson
 
 from online_svm.rejections import reason_of
 from online_svm.stream.guarantee_reason import sentence_of
-from workers.message import VERSION
+
+VERSION = 2
+"""Version of the schema of messages. Here, since the models of `schema` take long to load."""
 
 EventCode = Literal[
     "began", "stopped", "failed", "position_read_again", "snapshot_not_kept", "snapshot_unusable",
