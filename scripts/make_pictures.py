@@ -105,7 +105,7 @@ def wait_for(url: str, feed: str, seq: int) -> None:
     with Store(url, feed) as store:
         while (state := store.state()) is None or state.position.seq < seq:
             if time.monotonic() > deadline:
-                sys.exit(f"feed {feed} does not get on")
+                sys.exit(f"feed {feed} stands still")
             time.sleep(0.2)
 
 

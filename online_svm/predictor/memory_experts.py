@@ -3,17 +3,17 @@
 Five experts are averaged: the *present* answer, which is that of `ExpertEnsemble` without a memory;
 the *long* and the *mid* trees (`online_svm.refit.memory_trees`); and two logistic stacks of these
 three, of the newest 1,000 and 3,000 labels. Weights follow the likelihood with a fixed share. Until
-the long trees have been fitted, all five say what the present answer says.
+the long trees have been fitted, all five give the present answer.
 
 A stack is a softmax regression on the log-odds of its experts, for two classes with an intercept.
 Every `STACK_FIT_EVERY` labels it is fitted on its newest labels, with a penalty centred at the
-present answer alone: without evidence the stack says what the present answer says.
+present answer alone: without evidence the stack gives the present answer.
 
 A class that the trees did not learn keeps the probability of the present answer.
 
-With delayed labels, the experts learn an example with what they said when it was answered. The
-present answer stands alone until 50 answers with trees have been labelled: with labels 2,000 late,
-trees that nothing had judged were too certain of a rare class.
+With delayed labels, the experts learn an example with their answers of the time when it was
+answered. The average is the present answer until 50 answers with trees have been labelled: with
+labels 2,000 late, trees without a labelled answer were too certain of a rare class.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,6 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.memory.encoder import MemoryEncoder
-from online_svm.predictor.calibrators import FIT_EVERY
 from online_svm.predictor.ensemble import Ensemble, MixtureArrays, WeightUpdate
 from online_svm.predictor.expert import RowsToLearn
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
@@ -46,13 +45,13 @@ from online_svm.stream.labels import ClassView
 from online_svm.types import Floats, Ints
 
 STACK_FIT_EVERY = 100  # labels
-RIDGE = 5.0
-TOLERANCE = 0.05  # largest entry of the gradient, a sum over the examples
-MAX_STEPS = 12
+STACK_RIDGE = 5.0
+STACK_TOLERANCE = 0.05  # largest entry of the gradient, a sum over the examples
+MAX_STACK_STEPS = 12
 
 
 class StackedLabels(NamedTuple):
-    """Labels, and what the experts said of them."""
+    """Labels, and the answers of the experts to their rows."""
 
     odds: Floats  # shape (n, n_experts, n_classes - 1); log-odds of the classes against the first
     columns: Ints  # shape (n,); class columns
@@ -121,13 +120,13 @@ class MemoryStacks(StoredArrays):
     def _fit(self, weights: Floats, inputs: Floats, columns: Ints) -> None:
         """Fit the weights of a stack, in place, from where they are."""
         if self._n_classes > 2:
-            examples = SoftmaxStack(inputs, columns, self._centre, RIDGE)
-            fit_softmax(examples, weights, TOLERANCE)
+            examples = SoftmaxStack(inputs, columns, self._centre, STACK_RIDGE)
+            fit_softmax(examples, weights, STACK_TOLERANCE)
             return
-        odds, ridge = np.ascontiguousarray(inputs[:, :, 1].T), np.full(len(weights), RIDGE)
+        odds, ridge = np.ascontiguousarray(inputs[:, :, 1].T), np.full(len(weights), STACK_RIDGE)
         targets, costs = columns.astype(np.float64), np.ones(len(columns))
         problem = Regression(odds, targets, costs, self._centre, ridge)
-        fit_ridge_logistic(problem, weights, MAX_STEPS, TOLERANCE)
+        fit_ridge_logistic(problem, weights, MAX_STACK_STEPS, STACK_TOLERANCE)
 
     def _on_restored(self) -> None:
         require(len(self._columns) == min(self.n, max(self._sizes)), "n")
@@ -141,9 +140,9 @@ class MemoryStacks(StoredArrays):
         return found
 
 
-STACKS = (1_000, 3_000)  # labels of each stack
+MEMORY_STACK_SIZES = (1_000, 3_000)  # labels of each stack
 PRESENT = "present"
-EXPERTS = (PRESENT, LONG.name, MID.name, *(f"memory_stack_{size}" for size in STACKS))
+EXPERTS = (PRESENT, LONG.name, MID.name, *(f"memory_stack_{size}" for size in MEMORY_STACK_SIZES))
 N_STACKED = 3  # the first of the experts, which the stacks weigh
 
 MEMORY_UPDATE = WeightUpdate(0.001, first=0.5)
@@ -156,7 +155,8 @@ DELAYED_UPDATE = WeightUpdate(0.005, rate=0.1, first=0.5)
 With labels 250 late the log loss on elec is .434 (.457 with the other update, .440 without memory),
 and 2,000 late .466 (.475, .469); on a stationary stream 2,000 late it is .555 (.552, .577)."""
 
-N_SAID = len(EXPERTS)  # numbers of each class that are stored until a label comes
+N_MEMORY_EXPERTS = len(EXPERTS)  # numbers of each class that are stored until a label comes
+MIN_CREDITED_LABELS = 50  # labels of answers with trees, before the experts get weight
 
 
 class FittedTrees(NamedTuple):
@@ -186,26 +186,30 @@ class MemoryExperts(Stored):
         self.long: MemoryTrees | None = None
         self.mid: MemoryTrees | None = None
         self.fitted_at = 0  # rows that were learned before the fit of the long trees
-        self._average = Ensemble(N_SAID, DELAYED_UPDATE if is_delayed else MEMORY_UPDATE)
-        self._credited = 0 if is_delayed else FIT_EVERY  # labels of answers with trees, at most
+        self._average = Ensemble(N_MEMORY_EXPERTS, DELAYED_UPDATE if is_delayed else MEMORY_UPDATE)
+        self._credited = (
+            0 if is_delayed else MIN_CREDITED_LABELS
+        )  # labels of answers with trees, at most
         self.adopt(view)
 
     @property
     def is_awake(self) -> bool:
-        """Whether there are trees; else the present answer stands alone."""
+        """Whether there are trees; without them the average is the present answer."""
         return self.long is not None
 
     @property
     def weights(self) -> dict[str, float]:
         """Part of each expert in the next answer, by name; they sum to one."""
-        is_heard = self.is_awake and self._credited == FIT_EVERY
-        weights = self._average.weights.tolist() if is_heard else [1.0] + [0.0] * (N_SAID - 1)
+        has_weight = self.is_awake and self._credited == MIN_CREDITED_LABELS
+        weights = (
+            self._average.weights.tolist() if has_weight else [1.0] + [0.0] * (N_MEMORY_EXPERTS - 1)
+        )
         return dict(zip(EXPERTS, weights, strict=True))
 
     def adopt(self, view: ClassView) -> None:
         """Answer with other classes from now on; the stacks start again."""
         self._view = view
-        self._stacks = MemoryStacks(N_STACKED, len(view.classes), STACKS)
+        self._stacks = MemoryStacks(N_STACKED, len(view.classes), MEMORY_STACK_SIZES)
 
     def take(self, fitted: FittedTrees) -> None:
         """Answer with newly fitted trees from now on."""
@@ -221,7 +225,7 @@ class MemoryExperts(Stored):
         A row with a source is answered now, and learned with what is stored of its source.
 
         `present`, shape (m, n_classes): the present answers. `rows.stored`, shape (m, n_classes,
-        `N_SAID`), is written for rows without a source.
+        `N_MEMORY_EXPERTS`), is written for rows without a source.
         """
         asks = rows.sources < 0
         if not self.is_awake:
@@ -229,12 +233,12 @@ class MemoryExperts(Stored):
                 rows.stored[asks] = present[asks][:, :, None]
             return present
         m, k = present.shape
-        stored = np.empty((0, k, N_SAID)) if rows.stored is None else rows.stored
-        said = _Rows(
+        stored = np.empty((0, k, N_MEMORY_EXPERTS)) if rows.stored is None else rows.stored
+        block = _Rows(
             np.ascontiguousarray(present), self._trees_of(rows.X, present), rows.columns,
             rows.sources, stored, np.empty((m, k)),
         )  # fmt: skip
-        now, then, parts = np.empty((3, N_SAID, k))
+        now, then, parts = np.empty((3, N_MEMORY_EXPERTS, k))
         scratch = _Scratch(now, then, parts, np.empty((N_STACKED, k - 1)))
         stacks, row = self._stacks, 0
         size = stacks.n_held
@@ -242,24 +246,24 @@ class MemoryExperts(Stored):
         while row < m:
             until = size + stacks.next_stop - stacks.n
             row, stop, self._credited = _answer(
-                said, row, self._average.mixture, (stacks.weights, *labels), size, until,
-                self._credited, FIT_EVERY, scratch,
+                block, row, self._average.mixture, (stacks.weights, *labels), size, until,
+                self._credited, MIN_CREDITED_LABELS, scratch,
             )  # fmt: skip
             stacks.learned(StackedLabels(labels.odds[:stop], labels.columns[:stop]), stop - size)
             size = stop
         stacks.drop_old()
-        return said.point
+        return block.point
 
     def _trees_of(self, X: Floats, present: Floats) -> Floats:
         """Return the probabilities of the long and the mid trees, shape (2, m, n_classes)."""
         encoded = self._encoder.encode(X, learn=False)
         found = np.empty((2, *present.shape))
-        for said, trees in zip(found, (self.long, self.mid), strict=True):
+        for answers, trees in zip(found, (self.long, self.mid), strict=True):
             if trees is None:
-                said[:] = present
+                answers[:] = present
             else:
                 columns = self._view.columns(np.arange(trees.n_classes))
-                trees.write(encoded, columns, present, said)
+                trees.write(encoded, columns, present, answers)
         return found
 
     def _on_restored(self) -> None:
@@ -269,7 +273,7 @@ class MemoryExperts(Stored):
                 n_classes = self._view.n_known if self._view.declared else trees.n_classes
                 trees.check(are_categories, n_classes)
         require(self.mid is None or self.is_awake, "mid")
-        require(self._credited <= FIT_EVERY, "credited")
+        require(self._credited <= MIN_CREDITED_LABELS, "credited")
 
 
 class _Rows(NamedTuple):
@@ -277,14 +281,14 @@ class _Rows(NamedTuple):
     trees: Floats  # shape (2, m, n_classes)
     columns: Ints  # shape (m,)
     sources: Ints  # shape (m,); see `AnswerTimeOutputs.sources`
-    stored: Floats  # shape (m, n_classes, N_SAID); without rows if labels come at once
+    stored: Floats  # shape (m, n_classes, N_MEMORY_EXPERTS); without rows if labels come at once
     point: Floats  # shape (m, n_classes), the averages
 
 
 class _Scratch(NamedTuple):
-    now: Floats  # shape (N_SAID, n_classes)
-    then: Floats  # shape (N_SAID, n_classes)
-    parts: Floats  # shape (N_SAID, n_classes)
+    now: Floats  # shape (N_MEMORY_EXPERTS, n_classes)
+    then: Floats  # shape (N_MEMORY_EXPERTS, n_classes)
+    parts: Floats  # shape (N_MEMORY_EXPERTS, n_classes)
     odds: Floats  # shape (N_STACKED, n_classes - 1)
 
 

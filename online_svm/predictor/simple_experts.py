@@ -35,13 +35,13 @@ N_EXPERTS = 1 + len(PENALTIES)
 LARGEST_VALUE = 5.0
 """Standardised features are clipped at this size: a regression must not extrapolate."""
 
-LARGEST_INPUT = 1e100
+LARGEST_INPUT = 1e100  # its square is finite
 
-MAX_ROWS, MAX_CELLS = 1000, 60_000
-"""Newest examples of a fit, at most, and their cells; 50 rows are always taken."""
+MAX_FIT_ROWS, MAX_FIT_CELLS = 1000, 60_000
+"""Bounds of a fit: it takes the newest rows up to both, but at least 50."""
 
-RARE_FROM = 512
-"""Learned examples from which fits are at doublings."""
+DOUBLINGS_FROM = 512
+"""Number of learned examples from which regressions are fitted only at its doublings."""
 
 FIT_STEPS, FIT_TOLERANCE = 6, 0.1
 
@@ -52,8 +52,8 @@ def next_fit(n: int) -> int:
     >>> [next_fit(n) for n in (0, 4, 6, 8, 13, 512)]
     [4, 5, 8, 10, 16, 1024]
     """
-    if n >= RARE_FROM:
-        return RARE_FROM << (n // RARE_FROM).bit_length()
+    if n >= DOUBLINGS_FROM:
+        return DOUBLINGS_FROM << (n // DOUBLINGS_FROM).bit_length()
     power = 1
     while 6 * power <= n:
         power *= 2
@@ -90,7 +90,7 @@ class SimpleExperts(Expert):
         if len(fitted) < 2:
             self._regressions = _unfitted()
             return
-        last = slice(-most_fitted(len(scaling.mean)), None)
+        last = slice(-max_fit_rows(len(scaling.mean)), None)
         columns, rows = columns[last], self._scaled(X[last])
         features = np.ascontiguousarray(np.vstack([rows.T, np.ones(len(rows))]))
         decisions = fitted[1:] if len(fitted) == 2 else fitted
@@ -139,9 +139,9 @@ class SimpleExperts(Expert):
         return _clipped(self._scaling.transform(bounded(X, self._scaling.encoder)))
 
 
-def most_fitted(width: int) -> int:
+def max_fit_rows(width: int) -> int:
     """Return the maximum number of examples of a fit of rows of this width."""
-    return min(MAX_ROWS, max(50, MAX_CELLS // max(1, width)))
+    return min(MAX_FIT_ROWS, max(50, MAX_FIT_CELLS // max(1, width)))
 
 
 def bounded(X: Floats, encoder: FeatureEncoder | None) -> Floats:
@@ -210,7 +210,7 @@ class FirstExamples(StoredArrays):
         if not len(labelled):
             return
         self._width = max(self._width, X.shape[1])
-        most = min(MAX_FIRST_EXAMPLES, most_fitted(self._width))
+        most = min(MAX_FIRST_EXAMPLES, max_fit_rows(self._width))
         self._rows.extend((X[row].copy(), int(columns[row])) for row in labelled[-most:].tolist())
         while len(self._rows) > most:
             self._rows.popleft()

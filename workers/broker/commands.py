@@ -13,7 +13,7 @@ Command = tuple[Argument, ...]
 
 RANGE, REVERSED_RANGE, LENGTH, KEY_TYPE = "XRANGE", "XREVRANGE", "XLEN", "TYPE"
 ALL_FIELDS, SOME_FIELDS = "HGETALL", "HMGET"
-"""Commands that read a feed, which a recording answers as well."""
+"""Commands that a recording answers as Redis does."""
 
 
 def append(
@@ -68,7 +68,7 @@ def field(key: str, name: str) -> Command:
 
 def all_fields(key: str) -> Command:
     """Read all fields of a hash."""
-    return "HGETALL", key
+    return ALL_FIELDS, key
 
 
 def key_type(key: str) -> Command:

@@ -38,12 +38,12 @@ class AwaitedConnection:
         self._calls: deque[_Call] = deque()
         self._watched: set[int] = set()
         self._trouble: str | None = "Redis is not connected yet"
-        self._connects = self._loop.create_task(self._connect())
-        self._checks = self._loop.create_task(self._check_overdue())
+        self._connecting = self._loop.create_task(self._connect())
+        self._checking = self._loop.create_task(self._check_overdue())
 
     async def close(self) -> None:
         """Close the connection."""
-        tasks = self._checks, self._connects
+        tasks = self._checking, self._connecting
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -52,7 +52,7 @@ class AwaitedConnection:
 
     async def connected(self, timeout: float) -> None:
         """Wait until Redis answers, for at most `timeout` seconds."""
-        await asyncio.wait([self._connects], timeout=timeout)
+        await asyncio.wait([self._connecting], timeout=timeout)
 
     def check(self) -> None:
         """Raise Unavailable while Redis does not answer."""
@@ -123,7 +123,7 @@ class AwaitedConnection:
         calls, self._calls = self._calls, deque()
         for call in calls:
             _fail(call.reply, Unavailable(reason))
-        self._connects = self._loop.create_task(self._connect())
+        self._connecting = self._loop.create_task(self._connect())
 
     async def _connect(self) -> None:
         for delay in delays():

@@ -190,10 +190,12 @@ def _values(tensor: Mapping[str, Any], i: int, shape: Sequence[int]) -> list[Any
         raise wrong(f"inputs[{i}].data", "send an array")
     if len(shape) == 2 and len(data) == shape[0] and all(isinstance(row, list) for row in data):
         if any(len(row) != shape[1] for row in data):
-            raise wrong(f"inputs[{i}].data", f"its rows have not {shape[1]} values each")
+            raise wrong(f"inputs[{i}].data", f"send {shape[1]} values in each row")
         data = [value for row in data for value in row]
     if len(data) != math.prod(shape):
-        raise wrong(f"inputs[{i}].data", f"{len(data)} values; the shape has another number")
+        raise wrong(
+            f"inputs[{i}].data", f"{len(data)} values, but the shape needs {math.prod(shape)}"
+        )
     if not set(map(type, data)) <= kinds | {type(None)}:
         raise wrong(f"inputs[{i}].data", f"a value is not of {tensor['datatype']}")
     return data

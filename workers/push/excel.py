@@ -71,8 +71,10 @@ def _table(book: Workbook, sheet: Sheet, head: Sequence[Record], layout: Layout)
         where = f"{column_name(min(beside) + 1)} to {column_name(max(beside) + 1)}"
         layout.form.append(f"beside the table, not read: columns {where}")
     names = ["" if cell is None else str(cell) for cell in _padded(cells, left, end)]
-    if never := [cell.place for cell in cells if isinstance(cell, Uncomputed)]:
-        raise BadHeader(f"the name in cell {never[0]} is a formula that was never computed", line)
+    if uncomputed := [cell.place for cell in cells if isinstance(cell, Uncomputed)]:
+        raise BadHeader(
+            f"the name in cell {uncomputed[0]} is a formula that was never computed", line
+        )
     below = islice(book.rows(sheet), titles + 1, None)
     places = [column_name(i) for i in range(left + 1, end + 1)]
     return Table(names, _within(below, left, end, bool(beside)), line=line, places=places)
@@ -87,7 +89,7 @@ def _padded(cells: Sequence[Any], begin: int, end: int) -> list[Any]:
 
 
 def _within(rows: Iterator[Record], begin: int, end: int, beside: bool) -> Iterator[Record]:
-    """Yield the cells of a table's columns; a row outside of it as a remark in its first cell.
+    """Yield the cells of a table's columns; a row outside of them is a remark, in its first cell.
 
     Raises BadSource for a row of the table that has a cell outside of it, unless the cells
     `beside` it are known.

@@ -48,7 +48,7 @@ def listed(store: FeedReader) -> tuple[list[str], list[bytes]]:
     except WrongKeyType:
         raise WrongKeyType(
             f"{REGISTRY} is not the set of feeds: something else was written there. Name the feed: "
-            f"online-svm status FEED; and delete that key, which each push and worker makes anew"
+            f"online-svm status FEED; and delete that key; the next push or worker creates it again"
         ) from None
     feeds = [name.decode() for name in found if is_feed_name(name)]
     return feeds, [name for name in found if not is_feed_name(name)]

@@ -19,7 +19,7 @@ from online_svm.metrics.sequential.wealth import Finding
 from online_svm.stream.notice import FeatureNotice, Notice
 from scripts.bench import kept
 from scripts.bench.monitors.worlds import (
-    BURNT,
+    BURN_IN,
     CHANGE,
     ROWS,
     WORLDS,
@@ -34,7 +34,7 @@ from scripts.command_line import chosen
 from workers.errors import BadConfiguration
 
 RUN_LENGTH = 10_000
-FALSE_SHARE = 1.0 - math.exp(-(ROWS - BURNT) / RUN_LENGTH)
+FALSE_SHARE = 1.0 - math.exp(-(ROWS - BURN_IN) / RUN_LENGTH)
 """Share of streams without a change that may alarm, as for a detector without memory."""
 
 MONITOR_LEVEL = 0.01  # of the default monitors
@@ -198,7 +198,7 @@ def _chosen(
     best, low, high = None, 0, len(tried) - 1
     while low <= high:
         middle = (low + high) // 2
-        alarms = [first(stream, stream.after(BURNT), tried[middle]) for stream in nulls]
+        alarms = [first(stream, stream.after(BURN_IN), tried[middle]) for stream in nulls]
         share = float(np.mean([alarm is not None for alarm in alarms]))
         if share <= FALSE_SHARE:
             best, low = (tried[middle], share), middle + 1
@@ -211,7 +211,7 @@ def _chosen(
 
 def _delay(first: First, stream: WatchedStream, parameter: Any) -> int | None:
     """Return the examples from the change to an alarm; a false alarm restarts the detector."""
-    begin, change = stream.after(BURNT), stream.after(CHANGE)
+    begin, change = stream.after(BURN_IN), stream.after(CHANGE)
     while (alarm := first(stream, begin, parameter)) is not None:
         if alarm >= change:
             return int(stream.rows.n[alarm]) - CHANGE

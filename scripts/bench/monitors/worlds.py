@@ -16,7 +16,7 @@ from scipy.stats import norm
 from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Bools, Floats, Ints
 
-ROWS, BURNT, CHANGE = 10_000, 2_000, 5_000
+ROWS, BURN_IN, CHANGE = 10_000, 2_000, 5_000
 """Examples of a stream; those before monitors begin; those before the change."""
 
 Law = Callable[[float], Floats]

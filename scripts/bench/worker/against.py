@@ -46,9 +46,9 @@ Pairs = Annotated[int, typer.Option(min=2, help="Pairs of runs, with --against."
 def compared(options: Sequence[str], against: Path, pairs: int) -> Result:
     """Return the ratio of every figure that all runs have.
 
-    `options` are the arguments of `bench` in both checkouts. For each figure the speed of this one
-    in parts of the other's, with its 95 % interval over the pairs. Peers are the same programs in
-    both, so theirs say how much the machine wavers.
+    `options` are the arguments of `bench` in both checkouts. A ratio is the speed
+    of this checkout over the speed of the other, with its 95 % interval over the pairs. Peers are
+    the same programs in both, so their ratios show how much the machine wavers.
     """
     other = against.resolve() / ".venv" / "bin" / "python"
     if not other.exists():
@@ -67,7 +67,7 @@ def compared(options: Sequence[str], against: Path, pairs: int) -> Result:
             for name in runs[THIS][0]
             if all(name in found for found in (*runs[THIS], *runs[AGAINST]))
         ],
-        f"speed of this checkout in parts of the other's, with its 95 % interval, {pairs} pairs",
+        f"speed of this checkout over the other's, with its 95 % interval, {pairs} pairs",
     )
 
 

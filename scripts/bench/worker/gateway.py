@@ -45,7 +45,7 @@ def run(
 ) -> Iterator[Result]:
     """Compare the rate of the gateway with endpoints that compute nothing.
 
-    Of examples with their answers; and of scores, in requests of 100 rows.
+    Examples wait for their answers; scores are asked for in requests of 100 rows.
     """
     with ExitStack() as opened:
         url = opened.enter_context(harness.server())
@@ -86,9 +86,9 @@ def result(found: Sequence[Values]) -> Result:
 async def _measured(
     path: str, doors: Mapping[int, harness.Measured], bodies: list[bytes], requests: int
 ) -> Values:
-    """Return the median rates of the gateway and of the endpoint, and of the gateway's processor.
+    """Return the median rates of gateway and endpoint, in rows a second.
 
-    The latter are rows a second of its processor time.
+    `a_second_of_processor` is rows per second of the processor time of the gateway.
     """
     rates: dict[int, list[float]] = {port: [] for port in doors}
     used, count = dict.fromkeys(doors, 0.0), max(requests // TURNS, CONNECTIONS)
@@ -128,7 +128,7 @@ def _listens(port: int) -> bool:
 
 @asynccontextmanager
 async def _line(port: int, path: str) -> AsyncIterator[Ask]:
-    """Open a kept connection; yield what asks one request and returns the body of the response."""
+    """Open a connection; yield a function that sends a request and returns the response's body."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     line = f"POST /feeds/{_FEED}/{path} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n"
 
@@ -149,7 +149,7 @@ async def _line(port: int, path: str) -> AsyncIterator[Ask]:
 
 
 def endpoints(url: str, feed: str) -> Any:
-    """Return XADD with a blocked XREAD of its own for each request; and fixed answers to rows."""
+    """Return the endpoints: an XADD with a blocked XREAD for each request, and fixed scores."""
     from redis.asyncio import Redis
     from starlette.applications import Starlette
     from starlette.responses import Response

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from online_svm.predictor.memory_experts import RIDGE, MemoryStacks, StackedLabels
+from online_svm.predictor.memory_experts import STACK_RIDGE, MemoryStacks, StackedLabels
 
 
 def experts(n, n_classes, seed=0):
@@ -55,7 +55,9 @@ def test_weights_are_the_minimum_of_the_penalised_loss(n_classes):
 
     def loss(weights):
         logs = log_softmax(np.einsum("j,njk->nk", weights, inputs), axis=1)
-        return -logs[np.arange(700), newest].sum() + RIDGE / 2 * ((weights - centre) ** 2).sum()
+        return (
+            -logs[np.arange(700), newest].sum() + STACK_RIDGE / 2 * ((weights - centre) ** 2).sum()
+        )
 
     expected = minimize(loss, centre, method="BFGS", options={"gtol": 1e-6}).x
     np.testing.assert_allclose(stack.weights[1], expected, atol=1e-3)

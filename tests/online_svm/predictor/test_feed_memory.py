@@ -29,7 +29,7 @@ def _small(monkeypatch):
     monkeypatch.setattr(memory_fits, "FIRST_FIT", 200)
     monkeypatch.setattr(memory_fits, "MID_DISTANCE", 110)
     monkeypatch.setattr(memory_rows, "CHUNK_ROWS", 100)
-    monkeypatch.setattr(memory_experts, "STACKS", (150, 300))
+    monkeypatch.setattr(memory_experts, "MEMORY_STACK_SIZES", (150, 300))
     for kind in (LONG, MID):
         small = kind._replace(trees_of_two=10, trees_of_more=10, half_life=kind.half_life and 60.0)
         monkeypatch.setattr(memory_fits, kind.name.upper(), small)

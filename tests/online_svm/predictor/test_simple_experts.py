@@ -10,12 +10,12 @@ from online_svm.predictor.expert import RowsToLearn
 from online_svm.predictor.simple_experts import (
     INTERCEPT_PENALTY,
     LARGEST_VALUE,
-    MAX_CELLS,
-    MAX_ROWS,
+    MAX_FIT_CELLS,
+    MAX_FIT_ROWS,
     PENALTIES,
     SimpleExperts,
     bounded,
-    most_fitted,
+    max_fit_rows,
     next_fit,
 )
 from online_svm.refit.scaling import Scaling
@@ -130,7 +130,7 @@ def test_huge_values_are_cut_unless_rows_have_names():
 def test_only_the_newest_examples_are_fitted(monkeypatch):
     X, columns = sample(120, 2)
     wrong = np.concatenate([1 - columns[:40], columns[40:]])
-    monkeypatch.setattr(simple_experts, "MAX_ROWS", 80)
+    monkeypatch.setattr(simple_experts, "MAX_FIT_ROWS", 80)
     scaling = Scaling.fit(X, standard=True)
     found = []
     for labels in (columns, wrong):
@@ -141,10 +141,11 @@ def test_only_the_newest_examples_are_fitted(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows"), [(1, MAX_ROWS), (60, MAX_ROWS), (100, MAX_CELLS // 100), (10_000, 50)]
+    ("columns", "rows"),
+    [(1, MAX_FIT_ROWS), (60, MAX_FIT_ROWS), (100, MAX_FIT_CELLS // 100), (10_000, 50)],
 )
 def test_wide_rows_are_fitted_with_fewer_examples(columns, rows):
-    assert most_fitted(columns) == rows
+    assert max_fit_rows(columns) == rows
 
 
 def test_fits_begin_where_the_last_ones_ended():

@@ -167,7 +167,7 @@ def _mix(rng: np.random.Generator) -> Any:
 
 def _remembered(rng: np.random.Generator) -> Any:
     n_classes, m, is_late = whole(rng, 2, 6), whole(rng, 0, 20), rng.random() < 0.6
-    n, stacked = memory_experts.N_SAID, memory_experts.N_STACKED
+    n, stacked = memory_experts.N_MEMORY_EXPERTS, memory_experts.N_STACKED
     update = WeightUpdate(pick(rng, [0.0, 0.005]), pick(rng, [1.0, 0.1]), 0.5)
     average, size = Ensemble(n, update), whole(rng, 0, 4)
     sources = _sources(rng, m)
