@@ -42,8 +42,9 @@ def main() -> int:
             axis.set(title=f"{decided:,} decisions", xlabel="probability", aspect="equal")
         axes[0].set(ylabel="right, of the later cases")
         axes[0].legend(frameon=False, loc=(0.0, 0.55))
-        told = [" ".join(f"{p:.2f}" for p in points) for points, _ in page["after"].values()]
-        named = {"Date": None, "Description": "; ".join(told)}
+        calibrated = [points for points, _ in page["after"].values()]
+        descriptions = [" ".join(f"{p:.2f}" for p in points) for points in calibrated]
+        named = {"Date": None, "Description": "; ".join(descriptions)}
         figure.savefig(TARGET, metadata=named, bbox_inches="tight")
     return 0
 

@@ -64,8 +64,8 @@ def _outputs(text: str, names: dict[str, Any], count: int) -> list[dict[str, Any
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)  # noqa: S307
     if printed.getvalue():
-        said = {"output_type": "stream", "name": "stdout"}
-        found.append({**said, "text": _lines(printed.getvalue())})
+        output = {"output_type": "stream", "name": "stdout"}
+        found.append({**output, "text": _lines(printed.getvalue())})
     if value is not None and not plt.get_fignums():
         data = {"text/plain": _lines(repr(value))}
         shown = {"output_type": "execute_result", "execution_count": count, "metadata": {}}

@@ -185,7 +185,7 @@ class ActiveModel(Stored):
         n: Ints,
         *,
         lacks: GuaranteeReason | None = None,
-        earlier: AnswerTimeOutputs | None = None,
+        at_answer: AnswerTimeOutputs | None = None,
         experts: ExpertEnsemble,
     ) -> PredictionBlock:
         """Answer rows in order; a labelled row joins the calibration set after its answer.
@@ -210,13 +210,13 @@ class ActiveModel(Stored):
         if self._intervals is not None:
             interval = self._intervals.answer(columns, point)
         if self.stacks is not None and odds is not None:
-            said = self.primary.answer(scores, venn, columns)
+            primary = self.primary.answer(scores, venn, columns)
             parts, outputs = self.stacks.answer(
-                MemberOutputs(X, rows, odds), said[0], columns, earlier
+                MemberOutputs(X, rows, odds), primary[0], columns, at_answer
             )
             names = (*self.primary.outputs, *STACKS)
-            of_model = dict(zip(names, (*said, *parts), strict=True))
-            joining = RowsToLearn(X, rows, columns, earlier, of_model)
+            of_model = dict(zip(names, (*primary, *parts), strict=True))
+            joining = RowsToLearn(X, rows, columns, at_answer, of_model)
             found = experts.answer(joining, len(self.stacks))
             method, point, interval = EXPERTS_METHOD, found.point, found.interval
             outputs |= found.outputs
@@ -450,7 +450,7 @@ class AnsweringParts(NamedTuple):
         *,
         is_mixed: bool,
         lacks: GuaranteeReason | None = None,
-        earlier: AnswerTimeOutputs | None = None,
+        at_answer: AnswerTimeOutputs | None = None,
     ) -> tuple[PredictionBlock, Ints]:
         """Return answers to rows in order, and the class columns that were learned after each.
 
@@ -468,10 +468,10 @@ class AnsweringParts(NamedTuple):
                 map_intervals=bool(interval_calibrators(config)),
                 imputed=0 if is_mixed else -1,
             )
-            joining = RowsToLearn(X, None, experts.view.columns(codes), earlier)
+            joining = RowsToLearn(X, None, experts.view.columns(codes), at_answer)
             return experts.added_to(block, joining), codes
         columns = active.view.columns(codes)
-        block = active.answer(X, columns, n, lacks=lacks, earlier=earlier, experts=experts)
+        block = active.answer(X, columns, n, lacks=lacks, at_answer=at_answer, experts=experts)
         if self.mixed is not None:
             block = self.mixed.added_to(block, columns)
         return block, columns

@@ -19,7 +19,7 @@ class RowsToLearn(NamedTuple):
     X: Floats  # shape (m, n_features)
     scaled: Floats | None  # shape (m, n_columns); rows scaled by the model, if there is one
     columns: Ints  # shape (m,); class columns of the labels; -1 for a row without a label
-    earlier: AnswerTimeOutputs | None  # of rows that are learned, with delayed labels
+    at_answer: AnswerTimeOutputs | None  # of rows that are learned, with delayed labels
     # Of each expert of the model and of the recent stacks, shape (m, n_classes); NaN: asleep.
     model: Mapping[str, Floats] = MappingProxyType({})
     sources: Ints = np.empty(0, dtype=np.int64)  # shape (m,); see `AnswerTimeOutputs.sources`

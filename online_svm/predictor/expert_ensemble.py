@@ -217,15 +217,15 @@ class ExpertEnsemble(Stored):
 
         `recent`: examples that the recent stacks hold.
         """
-        X, scaled, columns, earlier, model, *_ = rows
+        X, scaled, columns, at_answer, model, *_ = rows
         shapes, m = self._shapes() if self._is_delayed else {}, len(columns)
         stored = {key: np.empty((m, *of)) for key, of in shapes.items()}
-        sources = np.full(m, -1) if earlier is None else earlier.sources(shapes)
-        if earlier is not None:
+        sources = np.full(m, -1) if at_answer is None else at_answer.sources(shapes)
+        if at_answer is not None:
             for key, values in stored.items():
-                earlier.fill(key, values, sources)
+                at_answer.fill(key, values, sources)
         scaled = None if self._scales_itself else scaled
-        rows = RowsToLearn(X, scaled, columns, earlier, model, sources)
+        rows = RowsToLearn(X, scaled, columns, at_answer, model, sources)
         found: dict[str, Floats] = dict(model)
         self._ask(rows, stored, found, corrects=False)
         average, present = self._averaged(rows, found, stored)
@@ -253,7 +253,7 @@ class ExpertEnsemble(Stored):
         asleep = np.full((m, k), np.nan)
         now = np.array([found.get(name, asleep) for name in self._average.names])
         weightings, experts = self._average.shape
-        ages = np.zeros(m) if rows.earlier is None else rows.earlier.ages
+        ages = np.zeros(m) if rows.at_answer is None else rows.at_answer.ages
         mixed, present = np.empty((m, k)), np.empty((m if self._is_delayed else 1, k))
         self._average.answer(AverageRows(
             now, stored.get("experts", np.empty((1, experts, k))),

@@ -278,11 +278,11 @@ class InferenceEngine(Stored):
         A row that only learns is answered a second time, because `ActiveModel.answer` is where the
         model learns; this answer is dropped. The other answers are stored with waiting examples.
         """
-        earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
+        at_answer = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
         self._experts.count_labels(rows.codes)
         block, columns = self._parts.answer(
             rows.X, rows.codes, rows.before,
-            is_mixed=self.scoring.watched is not None, lacks=lacks, earlier=earlier,
+            is_mixed=self.scoring.watched is not None, lacks=lacks, at_answer=at_answer,
         )  # fmt: skip
         if self.model is not None:
             self.model.note_learned(rows.learned().codes)

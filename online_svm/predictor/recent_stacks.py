@@ -105,7 +105,7 @@ class RecentStacks(StoredArrays):
         given: MemberOutputs,
         rest: Floats,
         columns: Ints,
-        earlier: AnswerTimeOutputs | None = None,
+        at_answer: AnswerTimeOutputs | None = None,
     ) -> tuple[Floats, dict[str, Floats]]:
         """Answer rows in order; learn labels after their answers.
 
@@ -121,22 +121,24 @@ class RecentStacks(StoredArrays):
         of_known = np.where(columns < self._n_known, columns, -1)
         parts = np.full((len(STACK_SIZES), *rest.shape), np.nan)
         odds = np.empty((len(rest), self._inputs, self._decisions))
-        if earlier is not None:
-            sources = earlier.sources({"odds": odds.shape[1:]})
+        if at_answer is not None:
+            sources = at_answer.sources({"odds": odds.shape[1:]})
             stored = np.full(odds.shape, np.nan)
-            earlier.fill("odds", stored, sources)
+            at_answer.fill("odds", stored, sources)
         begin = 0
         for stop in fit_stops(of_known, self._since):
             rows = slice(begin, stop)
-            asks = np.ones(stop - begin, dtype=bool) if earlier is None else ~earlier.learns[rows]
+            asks = (
+                np.ones(stop - begin, dtype=bool) if at_answer is None else ~at_answer.learns[rows]
+            )
             if self._weights:
                 parts[:, rows] = rest[rows]
             self._answer(given.part(rows), of_known[rows], asks, parts[:, rows], odds[rows])
-            if earlier is not None:
+            if at_answer is not None:
                 learned = begin + np.flatnonzero(~asks)
                 parts[:, learned], odds[learned] = np.nan, stored[learned]
-                copies = learned[earlier.rows[learned] >= 0]
-                odds[copies] = odds[earlier.rows[copies]]
+                copies = learned[at_answer.rows[learned] >= 0]
+                odds[copies] = odds[at_answer.rows[copies]]
             self._keep(given.X[rows], of_known[rows], odds[rows])
             if self._since == FIT_EVERY:
                 self._fit()

@@ -138,8 +138,8 @@ class MemoryTrees(StoredRecord):
         require(self.sources.max() < len(are_categories), "sources")
         require(np.array_equal(self.are_ranks > 0, are_categories[self.sources]), "ranks")
 
-    def write(self, X: Floats, columns: Ints, otherwise: Floats, said: Floats) -> None:
-        """Write the probabilities of encoded rows to `said`, shape (m, n_classes of the answer).
+    def write(self, X: Floats, columns: Ints, otherwise: Floats, answers: Floats) -> None:
+        """Write the probabilities of encoded rows to `answers`, shape (m, n_classes of the answer).
 
         `X`, shape (m, width): columns that were added after the fit are ignored.
         `columns`, shape (n_classes,): column of each class in the answer.
@@ -154,7 +154,7 @@ class MemoryTrees(StoredRecord):
             np.empty((len(X), self.leaves.shape[2]), dtype=np.int64),
             np.empty(self.n_classes),
         )
-        _write(trees, X, columns, otherwise, said, scratch)
+        _write(trees, X, columns, otherwise, answers, scratch)
 
 
 class _Trees(NamedTuple):
@@ -176,7 +176,7 @@ class _Scratch(NamedTuple):
 
 @kernel
 def _write(
-    trees: _Trees, X: Floats, columns: Ints, otherwise: Floats, said: Floats, scratch: _Scratch
+    trees: _Trees, X: Floats, columns: Ints, otherwise: Floats, answers: Floats, scratch: _Scratch
 ) -> None:
     """Write the probabilities of encoded rows; see `MemoryTrees.write`."""
 

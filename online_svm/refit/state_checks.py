@@ -90,9 +90,9 @@ def _check_committee(
     table = StateSchema(
         floats("foreseen", f"{training} {len(config.members)} {machines}", optional=True)
     )
-    foreseen = table.values("Committee", None, arrays)["foreseen"]
-    is_scored = np.isfinite(foreseen)
-    require((is_scored | np.isnan(foreseen)).all(), "foreseen")
+    progressive_scores = table.values("Committee", None, arrays)["foreseen"]
+    is_scored = np.isfinite(progressive_scores)
+    require((is_scored | np.isnan(progressive_scores)).all(), "foreseen")
     require((is_scored.all(axis=(1, 2)) == is_scored.any(axis=(1, 2))).all(), "foreseen")
     if config.varies_from is not None:
         stack = Stack.from_state(under("stack", arrays))

@@ -24,11 +24,11 @@ def main() -> int:
         formatted
         or analysed
         or any(_warns(command) for command in compilers() if not is_zig(command))
-    )  # Zig's cannot but compile
+    )  # Zig's compiler cannot check without compiling
 
 
 def _warns(command: list[str]) -> int:
-    """Return 0 if a compiler, of which each has its own warnings, has none."""
+    """Return 0 if a compiler has no warning; each compiler has warnings of its own."""
     strict = [*STRICT, "-Wno-unused-command-line-argument", "-fsyntax-only"]
     return _run(*command, *FLAGS, *strict, *_flags(command), *_c_files())
 

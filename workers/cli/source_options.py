@@ -153,8 +153,8 @@ class SourceOptions:
     ) -> "Iterable[Row]":
         """Tell how the first rows are read, if `full` how each column is; return all rows.
 
-        What later rows show is told as they come, or after the last one. At most one chunk is read
-        ahead: rows of a live source must not wait for later ones.
+        Findings of later rows are shown as they come, or after the last one. At most one chunk is
+        read ahead: rows of a live source must not wait for later ones.
         """
         from workers.push.columns import MAX_ROWS, head_of, summary
         from workers.push.preview import LabelSpellings, columns
@@ -165,13 +165,13 @@ class SourceOptions:
             "the first row is" if len(head) == 1 else f"the first {counted(len(head), 'row')} are"
         )
         note(f"{those} read like this:" if head else "the source has no rows")
-        told = summary(head, layout)
-        for found in told:
+        shown = summary(head, layout)
+        for found in shown:
             tell(found)
         for line in columns(head, layout) if full else ():
             note(line)
         labels = LabelSpellings(row.y for row in head if row.y is not None)
-        return chain(head, watched(remaining, layout, labels, tell, len(head), told))
+        return chain(head, watched(remaining, layout, labels, tell, len(head), shown))
 
 
 def watched(
@@ -180,16 +180,16 @@ def watched(
     labels: "LabelSpellings",
     tell: "Callable[[TableFinding], None]",
     before: int = 0,
-    told: "Sequence[TableFinding]" = (),
+    shown: "Sequence[TableFinding]" = (),
 ) -> "Iterator[Row]":
-    """Yield rows, `before` of which were read; tell what they show beyond what was `told`."""
+    """Yield rows, `before` of which were read; tell what they show beyond what was `shown`."""
     from workers.push.preview import at_end
 
     for at, row in enumerate(rows, before + 1):
-        if row.y is not None and (other := labels.told(row.y, at)) is not None:
+        if row.y is not None and (other := labels.finding_of(row.y, at)) is not None:
             tell(other)
         yield row
-    for found in at_end(layout, told):
+    for found in at_end(layout, shown):
         tell(found)
 
 

@@ -149,8 +149,12 @@ def describe(found: "FeedStatus") -> str:
     kinds = [("kind", kind.get("words", "")) for kind in found.kinds]
     lines = [*kinds, *lines]
     judged = verdict(found)
-    told = [("verdict", f"{judged.sentence}."), ("", judged.advice), *fact_lines(facts(found))]
-    lines = [*told, *lines]
+    verdict_and_facts = [
+        ("verdict", f"{judged.sentence}."),
+        ("", judged.advice),
+        *fact_lines(facts(found)),
+    ]
+    lines = [*verdict_and_facts, *lines]
     shown = [f"  {name:<9}  {text}" for name, text in lines if name or text]
     return "\n".join(map(printable, [f"feed {found.feed}", *shown]))
 

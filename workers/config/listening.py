@@ -10,7 +10,7 @@ from workers.errors import BadConfiguration
 
 LOOPBACK = "127.0.0.1"
 
-_SPARE = 64  # descriptors besides connections
+_OTHER_DESCRIPTORS = 64  # open files besides connections
 
 
 def is_loopback(address: str) -> bool:
@@ -50,10 +50,10 @@ def listening(address: str, port: int) -> socket.socket:
 def allowed_connections(connections: int) -> int:
     """Raise the limit of open files for so many connections; return the possible number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _SPARE
+    wanted = connections + _OTHER_DESCRIPTORS
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with contextlib.suppress(OSError, ValueError):  # not permitted
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return max(1, min(connections, soft - _SPARE))
+    return max(1, min(connections, soft - _OTHER_DESCRIPTORS))

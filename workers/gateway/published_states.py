@@ -52,7 +52,7 @@ class LoadedState:
     state: FrozenPredictor
     limits: Limits  # of the feed
     feed: str
-    told: set[tuple[str, str]]  # changed kinds of features that were logged
+    logged_kinds: set[tuple[str, str]]  # changed kinds of features that were logged
 
     def score(self, rows: Sequence[Fields]) -> list[bytes]:
         """Return the answer to each row, as the worker would give it right after the state."""
@@ -73,8 +73,8 @@ class LoadedState:
     def log_changed_kinds(self, X: Floats) -> None:
         """Log each feature that comes in another kind than was learned, once a feed and kind."""
         for kind in self.state.changed_kinds(X):
-            if (kind.feature, kind.came) not in self.told:
-                self.told.add((kind.feature, kind.came))
+            if (kind.feature, kind.came) not in self.logged_kinds:
+                self.logged_kinds.add((kind.feature, kind.came))
                 log.warning(kind.words, feed=self.feed)
 
 

@@ -74,7 +74,7 @@ def decode_label_entry(fields: EntryFields, schema: FeatureSchema, limits: Limit
     return DelayedLabel(example, label)
 
 
-_MIN_COLUMN = 16  # up to so many entries, decoding by column has no advantage
+_MAX_ONE_BY_ONE = 16  # entries; for so few, decoding by column has no advantage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +191,7 @@ class _PartwiseDecoder:
         )  # fmt: skip
 
     def _decode_columns(self, positions: list[int]) -> None:
-        if len(positions) <= _MIN_COLUMN:
+        if len(positions) <= _MAX_ONE_BY_ONE:
             for position in positions:
                 self._decode_one(position)
             return

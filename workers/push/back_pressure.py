@@ -28,9 +28,9 @@ class HighWater:
     the next count comes after as many. When a mark is reached, the push waits until half of it is
     answered, by the counter in the feed's state.
 
-    A `mark` of 0 is no bound; another is exceeded by less than a chunk. `progress` is called with
-    the number of waiting entries while the feed is full. `skipped` is the number of skipped rows of
-    the source, for messages.
+    A `mark` of 0 is no bound. Any other bound is exceeded by less than a chunk. `progress` is
+    called with the number of waiting entries while the feed is full. `skipped` is the number of
+    skipped rows of the source, for messages.
 
     Raises WorkerError if Redis does not answer, or refuses.
     """

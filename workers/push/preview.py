@@ -105,9 +105,9 @@ def columns(head: Sequence[Row], layout: Layout) -> list[str]:
         known = layout.cells.columns.get(name) if layout.cells else None
         kind, texts = kind_of(values)
         gaps = sum(value is None for value in values) / len(values)
-        aside = "" if kind == "words" else f"{texts:.1%}"
+        text_share = "" if kind == "words" else f"{texts:.1%}"
         lines.append(
-            f"  {name[:width]:<{width}}  {kind:<7}  {gaps:>4.0%}   {aside:>7}  "
+            f"  {name[:width]:<{width}}  {kind:<7}  {gaps:>4.0%}   {text_share:>7}  "
             f"{_example(values, known)}"
         )
     more = len(names) - _MAX_COLUMNS
@@ -182,9 +182,9 @@ class LabelSpellings:
         self._seen: set[str] = set()
         self._first: dict[str, str] = {}  # of each class, the first label
         for label in labels:
-            self.told(label, 0)
+            self.finding_of(label, 0)
 
-    def told(self, label: str, row: int) -> TableFinding | None:
+    def finding_of(self, label: str, row: int) -> TableFinding | None:
         """Return a warning if the label is new, and another spelling of an earlier one."""
         if label in self._seen or len(self._seen) >= _MAX_LABELS:
             return None
@@ -232,9 +232,9 @@ def _day(value: object) -> date | None:
     return None
 
 
-def at_end(layout: Layout, told: Sequence[TableFinding] = ()) -> Iterator[TableFinding]:
-    """Yield what the rows so far show of a table, without what was `told`."""
-    known = {(each.code, each.column) for each in told}
+def at_end(layout: Layout, shown: Sequence[TableFinding] = ()) -> Iterator[TableFinding]:
+    """Yield what the rows so far show of a table, without what was `shown`."""
+    known = {(each.code, each.column) for each in shown}
     for found in (*_set_aside(layout), *_steps_back(layout)):
         if (found.code, found.column) not in known:
             yield found
@@ -244,7 +244,7 @@ def at_end(layout: Layout, told: Sequence[TableFinding] = ()) -> Iterator[TableF
             "left out", f"{blank} without a label, as the outcome is open", "no_label"
         )
     left_out = TableFinding("left out", left_out_text(layout.left_out), "rows")
-    if layout.left_out and left_out not in told:
+    if layout.left_out and left_out not in shown:
         yield left_out
 
 

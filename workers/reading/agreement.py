@@ -175,8 +175,8 @@ class ReportedAgreement:
 def _class_with(report: Mapping[str, Any], *, announced: bool) -> str:
     """Return a class of the window that was announced and did not come, or the other way round."""
     for each in map(as_object, as_list(as_object(report.get("windowed")).get("classes"))):
-        said, came = number(each.get("probability")), number(each.get("frequency"))
-        missing, present = (came, said) if announced else (said, came)
+        stated, happened = number(each.get("probability")), number(each.get("frequency"))
+        missing, present = (happened, stated) if announced else (stated, happened)
         if missing <= 0.002 and present >= 0.02 and each.get("label") is not None:
             return str(each["label"])[:60]
     return ""

@@ -218,11 +218,11 @@ class Forms:
             constants = {name: value for name, kind, value in form.fields if kind == "constant"}
             classes = constants.get("classes") or []
             names = (len(classes), *[*classes, None, None][:2])
-            told = (constants.get("guarantee"), constants.get("reason"))
+            guarantee = (constants.get("guarantee"), constants.get("reason"))
             self._file.execute(
                 "INSERT OR IGNORE INTO forms (text, n_classes, class_0, class_1, guarantee, "
                 "reason) VALUES (?, ?, ?, ?, ?, ?)",
-                (stored, *names, *told),
+                (stored, *names, *guarantee),
             )
             (self._numbers[stored],) = self._file.execute(
                 "SELECT form FROM forms WHERE text = ?", (stored,)

@@ -93,10 +93,18 @@ def processing(
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
     digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
     after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
-    told = list(reports.values())
     changes = {} if recent is None else recent.changes()
     return Outcome(
-        before, after, ids, out, met, alarms, dead_letters, told, decoded.traces, changes
+        before,
+        after,
+        ids,
+        out,
+        met,
+        alarms,
+        dead_letters,
+        [*reports.values()],
+        decoded.traces,
+        changes,
     )
 
 
