@@ -88,24 +88,6 @@ def test_rows_get_their_answers_as_tensors_and_the_id_is_echoed(gateway, stores)
     assert "id" not in infer(gateway, "plain", matrix(X)).json
 
 
-def test_inputs_by_name_are_named_cells_of_any_kind(gateway, stores):
-    found = outputs(
-        infer(
-            gateway, "named",
-            matrix(["de", "fr"], (2,), "BYTES", "country"),
-            matrix([[3], [4]], (2, 1), "INT32", "age"),
-            matrix([True, None], (2,), "BOOL", "new"),
-        )
-    )  # fmt: skip
-    assert [json.loads(row[b"x"]) for row in sent(stores["named"], 2)] == [
-        {"country": "de", "age": 3, "new": True}, {"country": "fr", "age": 4, "new": None}
-    ]  # fmt: skip
-    assert found["status"]["data"] == ["warming"] * 2
-    assert found["label"]["data"] == ["a"] * 2
-    assert found["probability"]["data"] == [0.5] * 2
-    assert found["probabilities"]["data"] == [0.5] * 4
-
-
 def as_tritonclient_sends(client, **headers):
     """Ask as its `infer` does, which names no kind of body; return the status and the JSON."""
     asked = {"inputs": [matrix([*X[0], *X[1]])], "parameters": {"binary_data_output": True}}
@@ -153,15 +135,6 @@ def test_the_extension_label_labels_the_rows_of_a_request_by_its_id(gateway, sto
         assert (reply.status, reply.json["error"].startswith(told)) == (422, True)
     reply = infer(gateway, "late", labels, id="never", path="label")
     assert (reply.status, reply.json["error"][:6], len(reply.json["ids"])) == (422, "row 0:", 2)
-
-
-def test_a_repeated_id_gets_the_first_answers_where_the_feed_knows_ids(gateway):
-    first, again = (infer(gateway, "kept", matrix(X), id="same") for _ in range(2))
-    named = [
-        {name: tensor["data"] for name, tensor in outputs(reply).items() if name != "entry"}
-        for reply in (first, again)
-    ]
-    assert named[0] == named[1]
 
 
 WRONG = {

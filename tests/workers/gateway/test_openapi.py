@@ -17,7 +17,7 @@ from workers.gateway.gateway import Gateway
 from workers.gateway.inference_protocol import InferenceProtocol
 from workers.gateway.limits import GatewayLimits
 from workers.gateway.openapi import MAX_TIMEOUT, OPERATIONS, document, fields_of
-from workers.gateway.refused import PROBLEMS, WORDS, wrong
+from workers.gateway.refused import PROBLEMS, WORDS
 from workers.gateway.tokens import Tokens
 
 GATEWAY = Path(__file__).parents[3] / "workers" / "gateway"
@@ -95,18 +95,6 @@ def test_the_limit_of_a_gateway_is_in_its_document():
     described = document(7.0)["components"]["parameters"]["timeout"]
     assert described["schema"]["maximum"] == 7.0
     assert document() == DOCUMENT, "the document of another limit is another object"
-
-
-def test_a_problem_has_what_the_standard_and_earlier_clients_read():
-    assert wrong("[1].x", "send an array").body == {
-        "type": "/openapi.json#/x-problems/field_invalid",
-        "title": "Field invalid",
-        "status": 422,
-        "detail": "[1].x: send an array",
-        "code": "field_invalid",
-        "field": "[1].x",
-        "error": "[1].x: send an array",
-    }
 
 
 @pytest.mark.slow

@@ -20,12 +20,6 @@ def test_the_answers_repeat_the_trace_of_the_request(gateway, stores, feed):
     assert [answer["status"] for answer in both.json] == ["ok", "rejected"]
 
 
-def test_without_a_valid_trace_nothing_is_added(gateway, stores):
-    for headers in ({}, {"traceparent": "00-1"}, {"traceparent": TRACE.upper()}):
-        reply = gateway.post("/feeds/plain/examples", {"x": X}, **headers)
-        assert (reply.status, "traceparent" in reply.json) == (200, False)
-
-
 @pytest.mark.servers("embedded")
 def test_a_feed_that_no_worker_has_begun_gets_the_field_too(world):
     with serving(world.url, world.feed) as client:
