@@ -1,4 +1,4 @@
-"""A Redis Cluster whose primaries are killed and whose slots move, under load.
+"""A Redis Cluster whose primaries are killed, hang or fail over, under load.
 
 Every answer that was confirmed is compared with what is stored in the end, and all of it with what
 a lone worker on one server answers to the same input.
@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import pytest
 from many_feeds import answer_alone, contents, has_answered, running, settings
-from redis.crc import key_slot
-from redis_cluster import cut_off, finish_move, let_go, running_cluster, start_move
+from redis_cluster import cut_off, let_go, running_cluster
 from threaded_feed import Answering, Filling, lone_outcome
 from world import outcome, push, rows, wait_until
 
@@ -59,15 +58,15 @@ class Site:
         worker.wait_for(count)
         return worker
 
-    def check(self, *workers, entries=None):
+    def check(self, *workers):
         """Compare what is stored with a lone worker's; every confirmed answer is there."""
         with Store(self.cluster.url, self.feed, retry_timeout=30.0) as store:
-            wait_until(lambda: store.state().position.seq == len(entries or ALL), 60.0)
+            wait_until(lambda: store.state().position.seq == COUNT, 60.0)
             *others, last = workers
             assert last.end() is None
             assert all(isinstance(other.wait_for_end(), Fenced) for other in others)
             found = outcome(store)
-            assert found == (lone_outcome(len(entries), entries) if entries else lone(COUNT))
+            assert found == lone(COUNT)
             assert verify(store).is_identical
         kept = dict(found[0][0])
         for worker in workers:
@@ -188,17 +187,3 @@ def test_many_feeds_of_one_process_go_on_after_a_primary_was_killed(
         print(f"longest pause of a feed of the other nodes {longest:.2f} s")
         assert coverage == "yes" or longest < 2.0
         assert [contents(store) for store in stores] == alone
-
-
-def move(feed, source, target, times):
-    """Move the keys of a slot one after the other; note size and seconds of each."""
-    slot = key_slot(feed.encode())
-    start_move(slot, source, target)
-    while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
-        for key in keys:
-            size = source.client.memory_usage(key, samples=0)
-            began = time.monotonic()
-            source.client.execute_command("MIGRATE", "127.0.0.1", target.port, key, 0, 60_000)
-            times.append((time.monotonic() - began, size, key))
-            time.sleep(0.05)  # the feed is at work between two keys
-    finish_move(slot, source, target)

@@ -110,10 +110,6 @@ def delete_answered_input(world):
     call(world, "XDEL", "input", *[f"{i}-0" for i in range(70, 80)])
 
 
-def change_digest(world):
-    call(world, "HSET", "state", "digest", "00" * 32)
-
-
 def spoil_config(world):
     call(world, "HSET", "state", "config", "{")
 

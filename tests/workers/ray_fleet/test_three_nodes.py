@@ -71,15 +71,6 @@ def test_a_node_that_is_removed_without_warning_loses_nothing(nodes, feeds, wher
     nodes.add(3)
 
 
-def test_actors_that_are_killed_again_and_again_lose_nothing(feeds, where):
-    longest = 0.0
-    for _ in range(3):
-        for each in shards(*where):
-            os.kill(each["pid"], signal.SIGKILL)
-        longest = max(longest, feeds.wait_until_each_goes_on(SERVED, settle=0.2))
-    print(f"all actors killed: every feed is answered after {longest:.1f} s")
-
-
 def test_a_head_that_is_restarted_interrupts_no_feed(nodes, feeds, where):
     before = shards(*where)
     nodes.restart_head(3.0)

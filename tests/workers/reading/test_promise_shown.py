@@ -1,22 +1,9 @@
 """The words of a promised error rate, and its metric."""
 
 import pytest
-from world import World
 
 from workers.monitor.metrics import of_report
 from workers.reading.label_facts import promise_text
-
-PROMISE = {"error": 0.4, "confidence": 0.6}
-
-
-@pytest.fixture
-def world(redis_url, feed, run_command, capsys):
-    with World(redis_url, feed, run_command, promise=PROMISE) as made:
-        made.push(made.entries[:260])
-        made.answer()
-        capsys.readouterr()
-        yield made
-
 
 HELD = {
     "holds": True, "withdrawn": None, "thresholds": {"no": 0.9}, "decided_share": 0.4,
