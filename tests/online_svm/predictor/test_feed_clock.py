@@ -93,3 +93,25 @@ def test_a_wrong_time_after_a_sleep_does_not_take_the_clock_along():
     times = minutes(5)
     later = minutes(6, NOW + MONTH)
     assert played([*times, *later[:3], YEAR_2100, *later[3:]])[-1] == later[-1]
+
+
+DATED = [1, NOW, "a"]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [None, {}, [DATED] * 4, [1], [["1", NOW, None]], [[1, 2.0, None]], [DATED[:2]], [[1, NOW, 3]]],
+)
+def test_stored_examples_that_are_none_are_refused(run):
+    state = FeedClock(HOUR).state()
+    FeedClock(HOUR).restore(state | {"run": [DATED] * 3, "first": [DATED]})
+    for name in ("run", "first"):
+        with pytest.raises(ValueError, match=r"clock|FeedClock"):
+            FeedClock(HOUR).restore(state | {name: run})
+
+
+@pytest.mark.parametrize(("earlier", "moves"), [(HOUR, True), (HOUR + 1, False)])
+def test_a_run_ahead_begins_again_with_a_time_more_than_a_horizon_earlier(earlier, moves):
+    ahead = NOW + MONTH
+    now = played([*minutes(5), ahead, ahead - earlier, ahead, ahead])[-1]
+    assert now == (ahead if moves else minutes(5)[-1])

@@ -9,6 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.state import pack, unpack
 from workers.message.encode import encode_block
 
 KINDS = {
@@ -107,3 +108,26 @@ def test_a_damaged_or_foreign_state_is_refused_and_says_why():
     turned[len(data) // 3] ^= 1
     with pytest.raises(InvalidSnapshot):
         FrozenPredictor.restore(bytes(turned), predictor.config)
+
+
+NOT_FITTING = [
+    ("pair", "n", -1), ("pair", "n", True), ("pair", "dimension", -1), ("pair", "dimension", 3.0),
+    ("pair", "dimension", 4), ("pair", "guarantee", "perhaps"), ("pair", "notices", [1]),
+    ("pair", "notices", "overall"), ("pair", "thresholds", [0.5]), ("promise", "thresholds", None),
+    ("promise", "thresholds", []), ("promise", "thresholds", [0.5, 3.0]),
+    ("promise", "thresholds", [-0.1, 0.5]), ("pair", "set_threshold", 0.5),
+    ("sets", "set_threshold", None), ("sets", "set_threshold", 2.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), NOT_FITTING, ids=str)
+def test_a_published_state_that_contradicts_itself_is_refused(kind, name, value):
+    predictor = OnlinePredictor(config_of(kind))
+    feed(predictor, *stream(kind, 30))
+    header, arrays = unpack(predictor.frozen().snapshot())
+    FrozenPredictor.restore(pack(header, arrays), predictor.config)
+    header[name] = value
+    if value is None:
+        del header[name]
+    with pytest.raises(InvalidSnapshot, match=name.removeprefix("set_")):
+        FrozenPredictor.restore(pack(header, arrays), predictor.config)

@@ -41,24 +41,6 @@ def test_larger_scores_have_larger_cells_up_to_infinite_ones():
     assert found.tolist() == [0, N_CELLS // 4, N_CELLS // 2, 3 * N_CELLS // 4, N_CELLS - 1]
 
 
-@pytest.mark.parametrize(
-    ("change", "scopes"),
-    [
-        ({"shift": 1.5}, {"scores"}),
-        ({"share": 0.8}, {"labels"}),
-        ({"distance": -1.5}, {"overall", "class", "scores"}),
-    ],
-)
-def test_a_change_is_found_soon_after_it_came(change, scopes):
-    rng = np.random.default_rng(1)
-    monitor = ExchangeabilityMonitor(level=0.01, every=10_000)
-    assert monitor.update(rows_of(*examples(rng, 4000))) == []
-    found = monitor.update(rows_of(*examples(rng, 1000, **change), first=4000))
-    assert found[0].row < 400
-    assert found[0].scope in scopes
-    assert found[0].log_wealth >= found[0].threshold
-
-
 def test_what_comes_after_a_finding_is_compared_with_itself():
     rng = np.random.default_rng(2)
     monitor = ExchangeabilityMonitor(level=0.01, every=10_000)
