@@ -11,6 +11,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.state import as_array, nest, pack, under, unpack
+from online_svm.stream.input_batch import Example
 
 CONFIGS = {
     "plain": PredictorConfig(window=60, refit_every=25, metrics_every=7),
@@ -18,15 +19,20 @@ CONFIGS = {
     "drift": cheap(),
     "reset": cheap(on_drift="reset"),
     "late": late_settings(),
+    "budget": late_settings(label_budget=0.5),
+    "scored": PredictorConfig(classes=["a", "b"], scores="probability"),
 }
 
 
 @functools.cache
 def snapshot_of(kind):
     predictor = OnlinePredictor(CONFIGS[kind])
-    if kind == "late":
+    if kind in ("late", "budget"):
         X, _, events = late_stream(60, np.random.default_rng(12))
         follow(predictor, X, events, 60)
+    elif kind == "scored":
+        for i in range(60):
+            predictor.step(Example(None, "ab"[i % 2], score=i / 60, score_version=i // 30))
     elif kind in ("drift", "reset"):
         X, y = inverted(700, 500, 700)
         predictor.step_many(X, y)
@@ -86,8 +92,82 @@ def put(*path, value):
     return damage
 
 
+def changed(name, change, where=None):
+    """Return a damage: another value of an array, of the snapshot or of a state in it."""
+
+    def damage(_, arrays):
+        arrays[name] = change(arrays[name])
+
+    return damage if where is None else of_result(damage, where)
+
+
+def longer(*names):
+    """Return a damage: arrays with more rows than any state keeps."""
+
+    def damage(_, arrays):
+        for name in names:
+            arrays[name] = np.resize(arrays[name], (20_000, *arrays[name].shape[1:]))
+
+    return damage
+
+
+INTERVALS, LATELY = "experts.intervals.", "active.lately."
+RECENT = "active.headline.recent.0."
+BEYOND = {
+    "a class twice in the figures": put("agreement", "classes", value=["c0", "c0", None]),
+    "a class less in the figures": put("agreement", "classes", value=["c0", "c1"]),
+    "figures of a chunk less": changed("agreement.by_class", lambda a: a[1:]),
+    "a class twice in the window": put("windowed", "classes", value=["c0", "c0", None]),
+    "a label of no class": changed("windowed.label", lambda a: a + 9),
+    "a weight of too many": changed("windowed.weights", lambda a: a * 1e9),
+    "an infinite constant": changed(
+        "monitors.tests.exchangeability.constants", lambda a: np.full_like(a, np.inf)
+    ),
+    "a column of training less": changed("active.training_columns", lambda a: a[1:]),
+    "too many recent scores": longer(f"{RECENT}scores", f"{RECENT}columns"),
+    "too many counted answers": longer(f"{INTERVALS}points", f"{INTERVALS}columns"),
+    "too many neighbours": longer(f"{LATELY}X", f"{LATELY}columns", f"{LATELY}odds"),
+    "a freeze that is to come": put("frozen", value=999),
+    "an empty learner": changed("learner", lambda a: a[:0]),
+    "too many credited": put("experts", "memory", "credited", value=51),
+    "rows before the codes": put("rows_first", value=3),
+    "rows that end too soon": put("rows_first", value=124),
+    "impossible losses": of_result(lambda h, _: h.update(staleness=[0, 1, 0])),
+    "losses in halves": of_result(lambda h, _: h.update(staleness=[0.0, 0, 0])),
+    "leaves of two machines": of_result(
+        changed("model.1.leaves", lambda a: np.repeat(a, 2, axis=2))
+    ),
+    "sigmoids of two machines": of_result(
+        changed("model.stack.slope", lambda a: np.repeat(a, 2, axis=1))
+    ),
+    "a code of no label": changed("codes", lambda a: a + 9, "memory_chunk.0"),
+    "numbers that fall": changed("numbers", lambda a: a[::-1].copy(), "memory_chunk.0"),
+    "a number of another chunk": changed("numbers", lambda a: a * 10**6, "memory_chunk.0"),
+    "no margin": changed("committee.0.margin", lambda a: a * 0.0, "learner"),
+    "too many fits": changed(
+        "committee.0.active_counts", lambda a: np.add(a, [[0, 9, 0]]), "learner"
+    ),
+    "checked too late": changed(
+        "committee.0.active_counts", lambda a: np.add(a, [[0, 0, 999]]), "learner"
+    ),
+    "scaling of two features": of_result(
+        lambda _, a: a.update(
+            {f"scaling.{n}": a[f"scaling.{n}"][1:] for n in ("mean", "width", "fill")}
+        ),
+        "learner",
+    ),
+}
+"""Checks of a plain snapshot that compiled code or a later refit relies on."""
+
 TIMES = "late.waiting.times"
-DAMAGES = {
+DAMAGES = {name: ("plain", damage) for name, damage in BEYOND.items()} | {
+    "labels in another order": ("late", put("labels", value=["b", "a"])),
+    "a wait of none": ("late", put("late", "ahead", value=[999])),
+    "another count of those that wait": ("late", put("late", "counts", "pending", value=5)),
+    "an alarm before the first row": ("drift", put("monitors", "open", 0, "n", value=-1)),
+    "a budget of nothing": ("budget", put("label_budget", "scale", value=0.0)),
+    "a version twice": ("scored", put("experts", "scores", "keys", value=[0, 0])),
+    "a version of a text": ("scored", put("experts", "scores", "keys", value=[0, "1"])),
     "a learner of nothing": ("plain", lambda _, a: a.update(learner=np.zeros(9, dtype=np.uint8))),
     "no learner": ("plain", lambda _, a: a.pop("learner")),
     "a temperature of two classes": ("three classes", of_two_classes("temperature")),

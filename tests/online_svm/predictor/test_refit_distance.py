@@ -140,6 +140,10 @@ def test_a_total_of_more_than_half_a_standard_error_halves_the_distance_and_othe
     assert seen == [40, 80, 160, 320, 640, 1280, 2000, 2000]
     distance.follow(500, Staleness(100, 1000, 10_000))
     assert distance.examples == 1000
+    for total, expected in ((50, 40), (51, 20)):  # half a standard error, and more
+        distance = RefitDistance(ProtocolConfig())
+        distance.follow(500, Staleness(100, total, 10_000))
+        assert distance.examples == expected
 
 
 @pytest.mark.parametrize(
