@@ -67,7 +67,7 @@ def _acknowledged(store: "Store", alarm: str, reason: str) -> str:
 
 def _silenced(store: "Store", given: str, reason: str) -> str:
     from workers.admin.notes import duration, silence, silence_notice
-    from workers.reading.events import moment
+    from workers.reading.dates import moment
 
     if ":" in given:
         return f"silenced until it ends: {silence_notice(store, given, reason).words}"

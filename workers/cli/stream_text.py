@@ -10,7 +10,8 @@ from workers.broker.streams import payload
 from workers.errors import StateLost
 from workers.feed.codes import parse
 from workers.reading.answers import message
-from workers.reading.events import event_line, event_of, is_of_this_era, moment
+from workers.reading.dates import is_of_this_era, moment
+from workers.reading.events import event_line, event_of
 from workers.reading.incidents import alarm_line, dates_of, raised_alarms
 from workers.text import printable, printable_json
 

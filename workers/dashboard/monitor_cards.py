@@ -13,8 +13,7 @@ from workers.dashboard.section import Cell, Section
 from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, Markup, scale, signed, whole
 from workers.reading.answers import as_list, as_object, number
-from workers.reading.dates import Dates, date_of
-from workers.reading.events import moment
+from workers.reading.dates import Dates, date_of, moment
 from workers.reading.incidents import Incident, RaisedAlarm
 from workers.reading.verdict import incident_sentence
 

@@ -14,8 +14,8 @@ from workers.broker.streams import Entry
 from workers.dashboard.reports import NO_REPORT, Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.answers import message, newest_answer
-from workers.reading.dates import Dates, date_of
-from workers.reading.events import Event, moment
+from workers.reading.dates import Dates, date_of, moment
+from workers.reading.events import Event
 from workers.reading.facts import Fact, facts
 from workers.reading.incidents import Incident, RaisedAlarm, ReportedOpenAlarms, dates_of
 from workers.reading.label_facts import MAX_COMPARED_ANSWERS, selective_labels

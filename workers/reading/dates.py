@@ -1,4 +1,4 @@
-"""When an example was learned: the date of the entry that counted it."""
+"""Times as text; and when an example was learned: the date of the entry that counted it."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,25 @@ Dates = Mapping[int, float]
 NO_DATES: Dates = {}
 
 _YEAR_2000 = 946_684_800_000  # an entry ID before it is no time
-_YEAR_9999_ENDS = 253_402_300_799_000
+_YEAR_9999_ENDS = 253_402_300_799_000  # milliseconds since 1970
+
+
+def moment(milliseconds: float) -> str:
+    """Return a time in UTC as text; the bare number if `is_of_this_era` is false.
+
+    Examples
+    --------
+    >>> moment(1_700_000_000_000.0), moment(5.0), moment(1e18)
+    ('2023-11-14 22:13:20', '1970-01-01 00:00:00', '1000000000000000000')
+    """
+    if not is_of_this_era(milliseconds):
+        return f"{milliseconds:.0f}"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def is_of_this_era(milliseconds: float) -> bool:
+    """Return whether a time lies in the years 1970 to 9999: an entry ID may hold any number."""
+    return 0 <= milliseconds <= _YEAR_9999_ENDS
 
 
 def date_of(dates: Dates, n: int) -> str:
@@ -29,7 +47,7 @@ def date_of(dates: Dates, n: int) -> str:
     ''
     """
     at = dates.get(n, 0.0)
-    if not _YEAR_2000 <= at <= _YEAR_9999_ENDS:
+    if at < _YEAR_2000 or not is_of_this_era(at):
         return ""
     return f"{datetime.fromtimestamp(at / 1000, UTC):%a %Y-%m-%d %H:%M} UTC"
 

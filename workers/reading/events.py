@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from workers.broker import commands
@@ -11,30 +10,12 @@ from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.reading.answers import message, number
+from workers.reading.dates import moment
 from workers.reading.incidents import AnyNotice, NoticeKey, key_of
 
-_YEAR_9999_ENDS = 253_402_300_799_000.0  # in milliseconds since 1970
 _MAX_TEXT = 1000  # characters kept of a field: any program may write to the stream
 _PAGE_ENTRIES = 1000
 MAX_SILENCED = 200  # newest silences of notices that are kept
-
-
-def moment(milliseconds: float) -> str:
-    """Return a time in UTC as text; the bare number if `is_of_this_era` is false.
-
-    Examples
-    --------
-    >>> moment(1_700_000_000_000.0), moment(5.0), moment(1e18)
-    ('2023-11-14 22:13:20', '1970-01-01 00:00:00', '1000000000000000000')
-    """
-    if not is_of_this_era(milliseconds):
-        return f"{milliseconds:.0f}"
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def is_of_this_era(milliseconds: float) -> bool:
-    """Return whether a time lies in the years 1970 to 9999: an entry ID may hold any number."""
-    return 0.0 <= milliseconds <= _YEAR_9999_ENDS
 
 
 class Event(NamedTuple):
