@@ -5,7 +5,7 @@ the probability itself. A state is wrong in log-odds by an error with some varia
 last 500 labelled answers know little, because they were given by other states: after 200 labels
 nothing of the error is left. So the interval is that of a posterior. Its prior is the variance by
 which states are usually wrong, at least what the frequencies of its bin and the newest labels show;
-the frequency of the bin moves the centre as far as it is believed.
+the frequency of the bin moves the centre by a fixed part of their distance.
 """
 
 from typing import NamedTuple, Self
@@ -43,7 +43,7 @@ hold on fresh ones: see docs/measured.md.
 """
 
 DELAYED_ERROR = 1.3
-"""The usual error is as many times as large with delayed labels, which say less about a state."""
+"""Factor of the usual error with delayed labels, which say less about a state."""
 
 MOVED_EXAMPLES = 3.0
 """Each end is moved outwards by this number over the number of counted examples: the resolution of

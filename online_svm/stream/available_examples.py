@@ -20,13 +20,13 @@ class SlidingArray:
 
     Examples
     --------
-    >>> tail = SlidingArray(np.array([5, 6, 7]), first=10)
-    >>> tail.append(np.array([8]))
-    >>> tail.drop_before(12)
-    >>> tail.since(12), tail.first, tail.stop
+    >>> items = SlidingArray(np.array([5, 6, 7]), first=10)
+    >>> items.append(np.array([8]))
+    >>> items.drop_before(12)
+    >>> items.since(12), items.first, items.stop
     (array([7, 8]), 12, 14)
-    >>> tail.extend(1)[0] = 9
-    >>> tail.held, len(tail)
+    >>> items.extend(1)[0] = 9
+    >>> items.held, len(items)
     (array([7, 8, 9]), 3)
     """
 

@@ -38,8 +38,8 @@ class Producer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for link in self._clients.values():
-            link.close()
+        for connected in self._clients.values():
+            connected.close()
 
     def append(self, entries: Sequence[Fields]) -> list[bytes | WorkerError]:
         """Append entries in order; return the ID or the error of each."""
@@ -82,13 +82,13 @@ class Producer:
 
     def _client(self, url: str) -> Any:
         if url not in self._clients:
-            link = client(url)
+            connected = client(url)
             try:
-                self._nodes.check_role(link)
+                self._nodes.check_role(connected)
             except redis.RedisError:
-                link.close()
+                connected.close()
                 raise
-            self._clients[url] = link
+            self._clients[url] = connected
         return self._clients[url]
 
     def _appended(self, url: str, entries: Sequence[Fields], is_asking: bool = False) -> list[Any]:

@@ -110,7 +110,7 @@ def begin(
             "such options out, or begin the feed without --from"
         )
     n = predictor.n
-    # The ids that the model's feed answered lately are none of this feed.
+    # The model's feed may have answered some ids lately; this feed has answered none.
     body = RecentIds(given.limits.dedupe_window).prepend_to(saved.snapshot)
     try:
         check_not_in_use(store)

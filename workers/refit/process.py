@@ -24,6 +24,8 @@ from workers.python_process import command, environment
 CONFIG, LOAD, TASK, STATE, FIT = b"C", b"L", b"T", b"S", b"M"
 SELECT, FORGET, WEIGH = b"U", b"X", b"W"
 DONE, FAILED = b"D", b"F"
+"""Kinds of messages: for the selected learner its settings, its state, a task, a request for its
+state, a fit of trees; then the choice of a learner, its end, a request for its bytes; replies."""
 
 Message = tuple[bytes, bytes]  # kind and body
 HEAD = struct.Struct(">cQd")  # the header of a message: kind, length and seconds
