@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
-from online_svm.predictor.simple_experts import MAX_CELLS, MAX_FIRST_EXAMPLES, FirstExamples
+from online_svm.predictor.simple_experts import MAX_FIRST_EXAMPLES, MAX_FIT_CELLS, FirstExamples
 
 SHAPES = {"p": (2,), "q": (3, 1)}
 STORED = {"p": np.array([8.0, 9.0]), "q": np.full((3, 1), 7.0)}
@@ -57,7 +57,7 @@ def test_wide_rows_are_kept_as_far_as_a_fit_takes_them():
     first = FirstExamples()
     first.keep(np.zeros((400, 1)), np.zeros(400, dtype=np.int64), 0)
     first.keep(np.zeros((1, 300)), np.zeros(1, dtype=np.int64), 0)
-    assert first.joined()[0].shape == (MAX_CELLS // 300, 300)
+    assert first.joined()[0].shape == (MAX_FIT_CELLS // 300, 300)
 
 
 def test_nothing_is_kept_once_the_recent_stacks_have_enough():

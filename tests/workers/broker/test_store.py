@@ -22,9 +22,9 @@ from workers.errors import (
     WorkerError,
     WrongKeyType,
 )
+from workers.feed import codes
 from workers.feed.position import ALARMS, MET, OUT, chain
 from workers.feed.state import PinnedConfig
-from workers.message import codes
 from workers.message.schema import EventMessage
 from workers.stop import Stop
 
