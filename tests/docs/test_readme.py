@@ -49,7 +49,7 @@ def test_ten_lines_learn_online_and_print_what_they_say(capsys):
     said = [line.partition("  # ")[2] for line in lines if line.startswith("print")]
     assert said[0] == f"{right} of the answers were right"
     low, high = interval.strip(" []\n").split()
-    assert said[1] == f"the next one is phishing: {low.rstrip('.')} to {high}"
+    assert said[1] == f"next: phishing at {low.rstrip('.')} to {high}"
 
 
 def test_calibrated_trees_follow_the_drift_as_it_says(capsys):
