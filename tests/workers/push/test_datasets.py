@@ -34,24 +34,6 @@ def test_a_data_set_has_the_published_class_counts(name):
     assert np.isfinite(dataset.X).all()
 
 
-def test_the_car_codes_are_the_full_product_of_the_attribute_values():
-    X = data.load("car").X
-    assert X.max(axis=0).tolist() == [3, 3, 3, 2, 2, 2]
-    assert len(np.unique(X, axis=0)) == 4 * 4 * 4 * 3 * 3 * 3
-
-
-def test_the_test_part_of_adult_has_the_columns_of_the_training_part():
-    train, test = data.load("adult"), data.load("adult.test")
-    assert train.feature_names == test.feature_names
-    assert "workclass=?" in train.feature_names
-
-
-def test_numbered_german_credit_agrees_with_the_original_on_duration():
-    original, numeric = data.load("german"), data.load("german-numeric")
-    duration = original.X[:, original.feature_names.index("x2")]
-    np.testing.assert_array_equal(duration, numeric.X[:, 1])
-
-
 def test_a_gzipped_file_is_read_like_a_plain_one(tmp_path):
     (tmp_path / "a1a").write_text("+1 1:1 123:1 \n-1 \n")
     with gzip.open(tmp_path / "w1a.gz", "wt") as f:

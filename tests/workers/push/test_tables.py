@@ -1,6 +1,5 @@
 """Tables as people write them: each convention is read back, or asked for."""
 
-import gzip
 import io
 import math
 from datetime import datetime
@@ -60,12 +59,6 @@ def german(count=1200):
 def test_a_table_of_a_country_is_read_as_a_person_reads_it(tmp_path, encoding):
     text, expected = german()
     assert read(tmp_path, text, encoding, label="Prüfung", id="Nr") == expected
-
-
-def test_a_compressed_table_is_read_alike(tmp_path):
-    text, expected = german(100)
-    packed = gzip.compress(text.encode("cp1252"))
-    assert read(tmp_path, packed, name="a.csv.gz", label="Prüfung", id="Nr") == expected
 
 
 WRITTEN = {

@@ -106,12 +106,6 @@ def test_the_row_of_a_time_without_a_zone_is_named(read, tmp_path):
     assert str(refused.value).endswith("(row 2)")
 
 
-def test_times_of_objects_with_and_without_a_zone_are_refused(read):
-    text = '{"q":1,"at":"2025-10-26T02:30","y":"a"}\n{"q":1,"at":"2025-10-26T02:30Z","y":"a"}\n'
-    with pytest.raises(BadSource, match=r"row 2: at is .*, with a time zone, and .*, without one"):
-        read(text, "a.jsonl", time="at")
-
-
 FORMS = {
     "a.jsonl": '{{"q":1,"at":"{}","y":"a"}}\n{{"q":1,"at":"{}","y":"a"}}\n',
     "b.jsonl": '{{"x":{{"q":1,"at":"{}"}},"y":"a"}}\n{{"x":{{"q":1,"at":"{}"}},"y":"a"}}\n',
