@@ -2,7 +2,6 @@
 
 from world import flags_of
 
-from workers.broker.store import Store
 from workers.push.ingest import shuffled
 from workers.push.sources import Reading, rows
 
@@ -18,10 +17,3 @@ def push_phishing(feed, *more):
 
 def phishing():
     return shuffled(rows("Phishing", Reading()), SEED)[:ROWS]
-
-
-def copy(url, source, target, *names):
-    with Store(url, source) as store, Store(url, target) as made:
-        for name in names:
-            dump = store.call("DUMP", getattr(store.keys, name))
-            made.call("RESTORE", getattr(made.keys, name), 0, dump)

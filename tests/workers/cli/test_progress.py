@@ -156,9 +156,3 @@ def test_what_takes_long_says_what_it_does_and_how_far_it_is(capsys, monkeypatch
     capsys.readouterr()
     time.sleep(0.05)
     assert capsys.readouterr().err == ""
-
-
-def test_what_is_quick_says_nothing(capsys):
-    with progress.doing("exporting", 40) as counted:
-        counted(40)
-    assert capsys.readouterr().err == ""

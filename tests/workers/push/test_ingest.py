@@ -5,7 +5,7 @@ import pytest
 from workers.broker import embedded
 from workers.errors import Unavailable
 from workers.push import ingest
-from workers.push.ingest import Pacing, PushRate, PushStopped, encoded, entry, push, shuffled
+from workers.push.ingest import Pacing, PushRate, PushStopped, encoded, entry, push
 from workers.push.sources import Row
 
 
@@ -25,12 +25,6 @@ def test_a_row_becomes_the_fields_of_an_entry():
 def test_a_number_is_sent_with_all_its_digits():
     value = 0.1 + 0.2
     assert orjson.loads(entry(Row([value]))[1]) == [value]
-
-
-def test_rows_are_shuffled_by_the_permutation_of_the_seed():
-    rows = [Row([i]) for i in range(50)]
-    order = np.random.default_rng(7).permutation(50)
-    assert [row.x[0] for row in shuffled(iter(rows), 7)] == order.tolist()
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 500])

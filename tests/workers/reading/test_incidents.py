@@ -65,12 +65,6 @@ def test_a_share_that_changed_is_named_and_breaks_no_probability():
     assert told([share, SAME], []) == [("began", b"50-0"), ("worsened", b"60-0")]
 
 
-def test_an_alarm_after_the_end_begins_another_incident():
-    reports = [report(55), report(65, SAME), report(80)]
-    found = incidents(raised(FIRST, SAME), reports)
-    assert [(one.since, one.until) for one in found] == [(50, 55), (60, 80)]
-
-
 def test_the_report_of_the_very_entry_comes_after_its_alarm():
     assert told([FIRST], [report(50)]) == [("began", b"50-0"), ("ended", b"50-0")]
 

@@ -365,16 +365,6 @@ def test_a_parked_feed_has_a_worker_until_the_longest_retry_passes():
     assert PARKED_SECONDS - LAST_RETRY == 60.0
 
 
-@pytest.mark.parametrize(
-    "later", [{"status": "label"}, {"status": "duplicate"}, REJECTED, None, []]
-)
-def test_what_says_nothing_of_a_guarantee_does_not_give_it_back(later):
-    for said, sentence in ((UNCALIBRATED, NO_GUARANTEE), (WARMING, "Warming up"), (EXACT, HOLD)):
-        answer = newest_answer([EXACT, said, later, later])
-        assert answer == said
-        assert verdict(replace(WELL, answer=answer)).sentence == sentence
-
-
 def test_without_a_guarantee_the_newest_answer_is_told():
     assert newest_answer([{"status": "label"}, REJECTED, None]) == REJECTED
     assert newest_answer([None]) == {}

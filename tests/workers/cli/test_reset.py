@@ -1,23 +1,7 @@
-"""`fork` and `reset`: the kept input under another name, and a feed begun anew or gone."""
-
-from answered_feed import ROWS, SETTINGS, copy
-from world import work
+"""`reset`: a feed begun anew or gone."""
 
 from workers.broker.leases import Holder
 from workers.reading.registry import names
-
-
-def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(
-    answered, run, redis_url, feed, store
-):
-    copy(redis_url, answered[0], feed, "state", "input", "out", "met", "dlq")
-    before = store.state().position
-    store.call("SET", store.keys.snapshot(1, "ab" * 32), "of the old state")
-    assert run("reset", feed, "--yes")[0] == 0
-    assert set(store.types()) == {store.keys.input}
-    assert not store.has_snapshots()
-    work(redis_url, feed, SETTINGS, ROWS + 1)
-    assert store.state().position == before
 
 
 def test_reset_keeps_the_input_unless_told_otherwise_and_says_what_it_did(run, store, feed, source):
