@@ -34,7 +34,7 @@ class MixtureArrays(NamedTuple):
 
 
 CALIBRATORS_UPDATE = WeightUpdate(0.001)
-"""Of the calibrator "mixed": primary prediction and published calibrators."""
+"""Update of the calibrator "mixed": primary prediction and published calibrators."""
 
 
 class Ensemble(StoredArrays):

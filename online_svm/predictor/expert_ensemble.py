@@ -76,14 +76,14 @@ EXPERTS_METHOD = "experts"
 """Name of the ensemble as a method in answers."""
 
 HISTORY_UPDATE = WeightUpdate(0.002, first=0.7)
-"""Of uncorrected and corrected probabilities.
+"""Update of the weights of uncorrected and corrected probabilities.
 
 On twenty-eight streams, a larger first weight of the correction gains little where it helps, and a
 smaller one loses less than .001 where it does not.
 """
 
 DELAYED_UPDATE = HISTORY_UPDATE._replace(rate=0.03)
-"""The same with delayed labels: slower, because the weights are as old as the labels."""
+"""Update with delayed labels: slower, because the weights are as old as the labels."""
 
 
 class ExpertAnswers(NamedTuple):

@@ -146,11 +146,11 @@ EXPERTS = (PRESENT, LONG.name, MID.name, *(f"memory_stack_{size}" for size in ME
 N_STACKED = 3  # the first of the experts, which the stacks weigh
 
 MEMORY_UPDATE = WeightUpdate(0.001, first=0.5)
-"""Of the experts. Shares from .0005 to .002 give nearly the same loss; .005 costs up to .002."""
+"""Update of the experts. Shares from .0005 to .002 give nearly the same loss, .005 costs .002."""
 
 
 DELAYED_UPDATE = WeightUpdate(0.005, rate=0.1, first=0.5)
-"""The same with delayed labels: slower, because the weights are as old as the labels.
+"""Update with delayed labels: slower, because the weights are as old as the labels.
 
 With labels 250 late the log loss on elec is .434 (.457 with the other update, .440 without memory),
 and 2,000 late .466 (.475, .469); on a stationary stream 2,000 late it is .555 (.552, .577)."""

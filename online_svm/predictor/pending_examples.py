@@ -17,7 +17,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 _OUTPUT_AXES = {"odds": "m i s", "experts": "m e c", "forecasts": "m w c"}
-"""Of member outputs; the others, shape (m, n_classes, n_stored), are what an expert stores."""
+"""Axes of member outputs; others have shape (m, n_classes, n_stored), and an expert stores them."""
 
 
 class AnswerTimeOutputs(NamedTuple):

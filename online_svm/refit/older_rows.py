@@ -28,7 +28,7 @@ FIT_EVERY = 1000
 """Minimum of labelled examples between two fits, and maximum of predicted examples after a fit."""
 
 FIT_GROWTH_DIVISOR = 5
-"""From one fit to the next the examples grow by at least 1 / FIT_GROWTH_DIVISOR."""
+"""The examples grow from one fit to the next by at least 1 / FIT_GROWTH_DIVISOR."""
 
 BLOCK_EXAMPLES = 250
 MIN_BLOCKS_FOR_RESULT = 4

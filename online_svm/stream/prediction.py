@@ -343,7 +343,7 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "lists_by_map": _lists_by_map,
     "pairs_by_map": _pairs_by_map,
 }
-"""For each kind of column, the function that returns the value of one row."""
+"""Functions that return the value of one row, by the kind of the column."""
 
 _ROW_VALUES = tuple((column.name, _VALUES[column.kind], column) for column in COLUMNS)
 """Each column: its name, the function that returns its value in one row, and the column."""

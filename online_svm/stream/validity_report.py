@@ -101,7 +101,7 @@ class WindowScores(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores(StrictRecord):
-    """The same scores; the last example has weight 1, earlier ones less."""
+    """Weighted scores: the last example has weight 1, earlier ones less."""
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
     accuracy: Annotated[Probability | None, doc("Share of right labels.")]

@@ -35,7 +35,7 @@ ZIG_LINK_FLAGS = ("-O3", "-s")
 """Zig compiles its own library with them when it links; `-s` leaves out the names of files."""
 
 STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-"""For authors of C files. An installation goes without: a later compiler has new warnings."""
+"""Warnings for authors of C files. An installation uses none: later compilers have new warnings."""
 
 WIDE_VECTORS = "-mprefer-vector-width=512"
 """Compilers use half of a v4's vectors by default; a kernel's scores take a fifth longer then."""

@@ -110,7 +110,7 @@ def running(directory: Path | None = None) -> Embedded | None:
 
 
 def attached(directory: Path | None = None) -> Embedded:
-    """As `running`, but raise EmbeddedNotRunning if no server runs."""
+    """Return what `running` returns; raise EmbeddedNotRunning if no server runs."""
     found = running(directory)
     if found is None:
         place = directory or state_directory()

@@ -22,10 +22,10 @@ from workers.broker.streams import Entry
 from workers.errors import Stopped, Unavailable, WorkerError
 
 STREAMS_PER_READ = 64
-"""To end and restart a read of so many streams costs Redis about 60 microseconds."""
+"""Streams of one read; ending and restarting it costs Redis about 60 microseconds."""
 
 BUSY_STREAMS_PER_READ = 8
-"""For busy streams, whose reads often end: about 10 microseconds each time."""
+"""Streams of one read of busy streams, which often ends: about 10 microseconds each time."""
 
 SPARE_CONNECTIONS = 64  # connections beyond those that full reads of all streams need
 

@@ -154,7 +154,7 @@ def _column(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], An
 def _categorical_column(
     raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]
 ) -> list[Any]:
-    """As `_column`, for a field with few different values: each is read once."""
+    """Decode a column like `_column`, but read each of its few different values once."""
     known = {raw: read(raw) for raw in set(raws or ())}
     return _column(raws, count, known.__getitem__)
 

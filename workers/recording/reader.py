@@ -48,7 +48,7 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], Entry]]] = {
     "reports": ("SELECT ms, number, payload FROM reports", payload_entry),
     "alarms": ("SELECT ms, number, payload FROM alarms", payload_entry),
 }
-"""By table: how its rows are selected, and the function that makes an entry of a row."""
+"""Selection of rows, and the function that makes an entry of a row, by table."""
 
 
 def reading(

@@ -69,7 +69,7 @@ def processing(
     entries: Sequence[tuple[bytes, EntryFields]],
     recent: RecentIds | None = None,
 ) -> Waits[Outcome]:
-    """As `process`, in steps; see `OnlinePredictor.processing`.
+    """Do `process` in steps; see `OnlinePredictor.processing`.
 
     Of several reports that one entry completes, only the last is published: it covers the others.
     """

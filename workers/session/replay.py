@@ -78,7 +78,7 @@ class Replay:
         return finished(self.answering(entries))
 
     def answering(self, entries: Sequence[tuple[bytes, EntryFields]]) -> Waits[Outcome]:
-        """As `answer`, in steps; see `OnlinePredictor.processing`."""
+        """Do `answer` in steps; see `OnlinePredictor.processing`."""
         outcome = yield from processing(
             self.predictor, self.limits, self.position, entries, self.recent
         )

@@ -479,7 +479,7 @@ class Session:
         return self._commits.send(commit, body)
 
     def _confirm_pending(self) -> bool:
-        """As `finish_commit`, but start no refits."""
+        """Do `finish_commit`, but start no refits."""
         if self._pending is None:
             return True
         pending, self._pending = self._pending, None

@@ -28,7 +28,7 @@ Peer = Callable[[Floats, Ints, int], Floats]
 
 Predict = Callable[[Floats], Floats]
 Fit = Callable[[Floats, Ints], Predict]
-"""Of prepared rows and codes 0 ... K - 1, all there."""
+"""Function of prepared rows and codes 0 ... K - 1, all of which occur."""
 
 FIT_EVERY = 250
 """Examples between two fits; the first as many are answered, but not scored, of any method."""

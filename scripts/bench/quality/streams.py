@@ -24,7 +24,7 @@ from workers.push.datasets import load
 Examples = tuple[Floats, Ints]
 Pairs = list[tuple[dict[Any, Any], Any]]
 Read = Callable[[Path | None, int, int], Examples | Pairs]
-"""Of the data directory, a seed, and the number of examples that a generator draws."""
+"""Function of the data directory, a seed, and the number of examples that a generator draws."""
 
 CHANGE_EVERY = 800  # examples between two abrupt changes; also a short run has two of them
 PARTS = 4  # laws of a stream of river's benchmark that changes, each for a quarter of it

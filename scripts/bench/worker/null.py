@@ -41,7 +41,7 @@ return redis.call('XACK', KEYS[1], 'null', unpack(ARGV, 2))
 
 
 def answer_by_script(client: redis.Redis, keys: FeedKeys, payload: bytes) -> int:
-    """As `answer_next`, with one script call for all answers of a batch."""
+    """Do `answer_next` with one script call for all answers of a batch."""
     reply: Any = client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=BATCH)
     if not reply:
         return 0
