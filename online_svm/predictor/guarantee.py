@@ -151,7 +151,7 @@ class StreamMonitors(Stored):
         return [
             self._alarm(one, int(learned[one.row]))
             if isinstance(one, Finding)
-            else OpenNotices(int(learned[one.row]), one.notices)
+            else OpenNotices(int(learned[one.row]), one.notices, one.of_labels)
             for one in found
         ]
 
@@ -159,6 +159,7 @@ class StreamMonitors(Stored):
         """Restart all tests after an alarm was acted on; open alarms stay open."""
         self._tests.restart()
         self._feature_notices = []
+        self._notices = _notices_of(self._notices, of_labels=False)
 
     def _alarm(self, found: Finding, n: int) -> Alarm:
         action = self._config.on_drift
@@ -212,7 +213,9 @@ class StreamMonitors(Stored):
                 self.open(change)
                 found.append(change)
             elif isinstance(change, OpenNotices):
-                self._notices = [notice.code for notice in change.notices]
+                others = _notices_of(self._notices, of_labels=not change.of_labels)
+                codes = [notice.code for notice in change.notices]
+                self._notices = others + codes if change.of_labels else codes + others
             else:
                 self._feature_notices = change
         if block is not None and begin < size:
@@ -236,7 +239,9 @@ class StreamMonitors(Stored):
         if has_closed and not self._open:
             self._tests.close_notices()
             self._notices = [
-                code for code in self._notices if code.partition(":")[0] in ("overall", "class")
+                code
+                for code in self._notices
+                if code.partition(":")[0] in ("overall", "class", "labels")
             ]
         return has_closed
 
@@ -296,3 +301,8 @@ class StreamMonitors(Stored):
     def _newest(self, kind: str) -> Alarm | None:
         found: Sequence[Alarm] = [alarm for alarm in self._open.values() if alarm.kind == kind]
         return max(found, key=lambda alarm: alarm.n, default=None)
+
+
+def _notices_of(codes: Sequence[str], *, of_labels: bool) -> list[str]:
+    """Return the codes of the shares of the labels, or the other ones."""
+    return [code for code in codes if code.startswith("labels:") == of_labels]

@@ -148,7 +148,13 @@ def part_words(scope: AlarmScope, name: str | None) -> str:
     return "" if scope == "overall" else f"{scope} {name}"
 
 
-def of_hundred(part: str, announced: float, happened: float, *bounds: float) -> str:
+def of_hundred(
+    part: str,
+    announced: float,
+    happened: float,
+    *bounds: float,
+    verbs: tuple[str, str] = ("announced", "true were"),
+) -> str:
     """Return what was announced of a part, and what happened, of 100.
 
     The part "" means all answers, of which the event is that the label was right. `bounds` are the
@@ -163,5 +169,5 @@ def of_hundred(part: str, announced: float, happened: float, *bounds: float) -> 
     places = 0 if min(announced, happened) >= 0.1 and max(announced, happened) <= 0.97 else 1
     p, share, *ends = (f"{100.0 * value:.{places}f}" for value in (announced, happened, *bounds))
     interval = f" ({' to '.join(ends)})" if ends else ""
-    head, event = (f"{part}: ", "true") if part else ("", "right")
-    return f"{head}announced {p} of 100, {event} were {share}{interval}"
+    head, (said, came) = (f"{part}: ", verbs) if part else ("", ("announced", "right were"))
+    return f"{head}{said} {p} of 100, {came} {share}{interval}"

@@ -7,13 +7,17 @@ from typing import Annotated, Any, Literal, Self
 from online_svm.stream.alarm import AlarmScope, of_hundred, part_words, since_example
 from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
-NOTICE_SCOPES: tuple[AlarmScope, ...] = ("overall", "bin", "category", "class", "slice")
-NoticeDirection = Literal["low", "high", "extreme", "cautious"]
+NOTICE_SCOPES: tuple[AlarmScope, ...] = (
+    "overall", "bin", "category", "class", "slice", "labels",
+)  # fmt: skip
+NoticeDirection = Literal["low", "high", "extreme", "cautious", "risen", "fallen"]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice(StrictRecord):
     """A part whose announced probabilities are off at present; it withdraws nothing.
+
+    With the scope `labels`, a class comes more or less often than usual: nothing need be off.
 
     Examples
     --------
@@ -26,20 +30,28 @@ class Notice(StrictRecord):
     >>> rare.words
     'slice country=DE: announced 2.0 of 100, true were 5.0 (4.0 to 6.1), in 9,000 since example \
 12,300'
+    >>> replace(rare, scope="labels", name="b", direction="risen").words
+    'class b has risen: usually 2.0 of 100, now 5.0 (4.0 to 6.1), in 9,000 since example 12,300'
     """
 
     n: Annotated[Count, doc("Examples learned before the answer whose label opened it.")]
     scope: Annotated[
-        AlarmScope, doc("Part that is off: `overall`, `class`, `category`, `bin` or `slice`.")
+        AlarmScope,
+        doc("Part that is off: `overall`, `class`, `category`, `bin` or `slice`; or `labels`."),
     ]
     name: Annotated[str | None, doc("Name of that part.")]
     direction: Annotated[
         NoticeDirection,
-        doc("What the probabilities are: too `low`, `high`, `extreme` or `cautious`."),
+        doc(
+            "What the probabilities are: too `low`, `high`, `extreme` or `cautious`. Of `labels`: "
+            "the share of the class has `risen` or `fallen`."
+        ),
     ]
     since: Annotated[Count, doc("`n` from which on they are off, by the strongest interval.")]
     examples: Annotated[Count, doc("Examples of the part since then.")]
-    announced: Annotated[Probability, doc("Mean probability since then.")]
+    announced: Annotated[
+        Probability, doc("Mean probability since then; of `labels` the usual share.")
+    ]
     happened: Annotated[Probability, doc("Share that came true since then, with its interval.")]
     lower: Annotated[Probability, doc("Ends of the interval, at 95 % and at all times.")]
     upper: Annotated[Probability, doc("Ends of the interval, at 95 % and at all times.")]
@@ -70,7 +82,11 @@ class Notice(StrictRecord):
     def words_since(self, date: str = "") -> str:
         """Return `words` with the date of the example `since`, if it is known."""
         shares = self.announced, self.happened, self.lower, self.upper
-        found = of_hundred(part_words(self.scope, self.name), *shares)
+        if self.scope == "labels":
+            part = f"class {self.name} has {self.direction}"
+            found = of_hundred(part, *shares, verbs=("usually", "now"))
+        else:
+            found = of_hundred(part_words(self.scope, self.name), *shares)
         return f"{found}, in {self.examples:,} {since_example(self.since, date)}"
 
 
@@ -136,7 +152,11 @@ class FeatureNotice(StrictRecord):
 
 @dataclass(frozen=True, slots=True)
 class OpenNotices:
-    """The notices that are open after `n` learned examples, when one opened or closed."""
+    """The notices that are open after `n` learned examples, when one opened or closed.
+
+    `of_labels`: they are those of the shares of the labels, else those of the probabilities.
+    """
 
     n: int
     notices: tuple[Notice, ...]
+    of_labels: bool = False

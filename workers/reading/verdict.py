@@ -197,7 +197,8 @@ def incident_sentence(incident: Incident, dates: Dates = NO_DATES) -> str:
 
 def of_notice(notice: AnyNotice, others: int = 0, dates: Dates = NO_DATES) -> Verdict:
     """Return the verdict while a notice is open, and so many others."""
-    kind = "Off" if isinstance(notice, Notice) else "Take care"
+    is_off = isinstance(notice, Notice) and notice.scope != "labels"
+    kind = "Off" if is_off else "Take care"
     advice = f"And {counted(others, 'other notice')}." if others else ""
     words = notice.words_since(date_of(dates, notice.since))
     return Verdict("care", f"{kind}: {_text(words)}", advice)

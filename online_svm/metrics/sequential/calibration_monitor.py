@@ -1,5 +1,6 @@
 """Bets on the announced probabilities: overall, by class, category, bin and slice."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,10 +25,10 @@ from online_svm.types import Floats, Ints
 
 N_PROBABILITY_BINS = 5  # number of equal-width bins of [0, 1], by probability
 
-SHARES = (0.3, 0.15, 0.15, 0.25, 0.15)
-"""Share of the level, and of the notices, for each of `NOTICE_SCOPES`.
+SHARES = (0.25, 0.1, 0.15, 0.3, 0.2)
+"""Share of the level, and of the notices, for each of `NOTICE_SCOPES` but the labels.
 
-Each is a partition of the rows; each slice is one of its own.
+Each is a partition of the rows; each slice is one of its own. Without slices the others share it.
 """
 
 INTERVAL_LEVEL = 0.05
@@ -85,10 +86,14 @@ def _fill(
 
 @dataclass(frozen=True, slots=True)
 class NoticeChange:
-    """The open notices after a row of a call, at which one opened or closed."""
+    """The open notices after a row of a call, at which one opened or closed.
+
+    `of_labels`: they are those of the shares of the labels, else those of the probabilities.
+    """
 
     row: int
     notices: tuple[Notice, ...]
+    of_labels: bool = False
 
 
 class CalibrationMonitor(StoredArrays):
@@ -126,6 +131,7 @@ class CalibrationMonitor(StoredArrays):
     ) -> None:
         self._tolerance, self._most = tolerance, most
         shares = [*SHARES[:-1], *[SHARES[-1] / max(n_slices, 1)] * n_slices]
+        shares = [share / math.fsum(shares) for share in shares]
         run_lengths = [notice_every / share for share in shares]
         self._bets = Wealth("calibration", [share * level for share in shares], run_lengths)
         self._sums = DeviationSums(0, INTERVAL_LEVEL)

@@ -1,4 +1,4 @@
-/* Scores of each row, their smoothed ranks among earlier rows, and the values bet on. */
+/* Scores of each row, their smoothed ranks among earlier rows, and the heights bet on. */
 #include "compiled/elementary.h"
 #include "compiled/extremes.h"
 #include "compiled/kernel.h"
@@ -145,47 +145,47 @@ static double p_value(const RankState *held, int64_t at, double score, uint64_t 
     return ranked(held->trees + (int64_t)2 * CELLS * at, CELLS, cell, uniform(seed, *held->rows, at));
 }
 
-/* Values bet on: a large score has a small p-value. */
-static double of_one_end(double p) { return 1.0 - 2.0 * p; }
-static double of_both_ends(double p) { return 4.0 * fabs(p - 0.5) - 1.0; }
+/* Heights bet on, of mean 1/2: a large score has a small p-value. */
+static double of_one_end(double p) { return 1.0 - p; }
+static double of_both_ends(double p) { return 2.0 * fabs(p - 0.5); }
 
-/* Score and rank one row, given its densities, and fill its values. */
+/* Score and rank one row, given its densities, and fill its heights. */
 static void rank_row(const RankState *held, const Densities *logs, int64_t common, int64_t label,
-                     const int64_t *of_class, uint64_t seed, double *values) {
+                     const int64_t *of_class, uint64_t seed, double *heights) {
     /* 1. The label given the features; then the odds of the other classes against the row's own class. */
     double density = log_density(logs, -1);
     if (0 <= label && label < logs->n) {
         double own = logs->at[label];
-        values[0] = of_one_end(p_value(held, LABEL, density - own, seed));
+        heights[0] = of_one_end(p_value(held, LABEL, density - own, seed));
         double odds = log_density(logs, label) - own;
-        values[of_class[label]] = of_one_end(p_value(held, OF_CLASS + label, odds, seed));
+        heights[of_class[label]] = of_one_end(p_value(held, OF_CLASS + label, odds, seed));
     }
     /* 2. The features alone: the density and the odds of the commonest class. */
     double p = p_value(held, DENSITY, -density, seed);
-    values[1] = of_one_end(p);
-    values[2] = of_both_ends(p);
+    heights[1] = of_one_end(p);
+    heights[2] = of_both_ends(p);
     p = p_value(held, ODDS, logs->at[common] - log_density(logs, common), seed);
-    values[3] = of_one_end(p);
-    values[4] = of_both_ends(p);
+    heights[3] = of_one_end(p);
+    heights[4] = of_both_ends(p);
 }
 
 static void rank_rows(Matrix X, const int64_t *labels, uint64_t seed, const RankState *held, IntVector of_class,
-                      Matrix values) {
+                      Matrix heights) {
     Densities logs = {.n = lesser_int(of_class.n, SCORER_CLASSES)};
     int64_t common = argmax(held->scorer.constants, SCORER_CLASSES);
-    for (int64_t i = 0; i < values.rows * values.columns; i++) values.at[i] = NAN;
+    for (int64_t i = 0; i < heights.rows * heights.columns; i++) heights.at[i] = NAN;
     for (int64_t i = 0; i < X.rows; i++) {
         ++*held->rows;
         take_row(X.at + i * X.columns, labels[i], held->moments, held->scorer, held->recent, &logs);
-        if (logs.n > 0) rank_row(held, &logs, common, labels[i], of_class.at, seed, values.at + i * values.columns);
+        if (logs.n > 0) rank_row(held, &logs, common, labels[i], of_class.at, seed, heights.at + i * heights.columns);
     }
 }
 
-/* What `rank_labels` knows of a class: its column of values (-1: none), and the counts of its rows and of all rows. */
+/* What `rank_labels` knows of a class: its column of heights (-1: none), and the counts of its rows and of all rows. */
 typedef struct {
     IntVector columns;
     int64_t *counts;     /* shape (SCORER_CLASSES, 2) */
-    const double *zones; /* shape (SCORER_CLASSES, 2); the value falls from one edge to the other */
+    const double *zones; /* shape (SCORER_CLASSES, 2); the height falls from one edge to the other */
 } LabelState;
 
 /* Count a row of a class, or of another; return the p-value of that: rows of the class are the strange ones. */
@@ -195,30 +195,28 @@ static double label_p_value(int64_t *counts, bool is_own, double u) {
     return (is_own ? u * own : own + u * (all - own)) / all;
 }
 
-/* Value bet on: 1 below the zone and linear in it, less the mean, scaled to [-1, 1]. */
+/* Height bet on: 1 below the zone, 0 above, and linear in it. */
 static double of_zone(double p, const double *edges) {
-    double mean = 0.5 * (edges[0] + edges[1]);
-    double height = lesser(1.0, greater(0.0, (edges[1] - p) / (edges[1] - edges[0])));
-    return (height - mean) / greater(mean, 1.0 - mean);
+    return lesser(1.0, greater(0.0, (edges[1] - p) / (edges[1] - edges[0])));
 }
 
-#define TAIL 0.05                     /* p-values up to this have the largest value */
+#define TAIL 0.05                     /* p-values up to this have the largest height */
 #define TAIL_MEAN 0.19978661367769955 /* mean of min(1, TAIL / p): TAIL (1 + ln(1 / TAIL)) */
 
-/* Value bet on for a small share of strange rows, such as wrong labels. */
-static double of_tail(double p) { return (lesser(1.0, TAIL / greater(p, TAIL)) - TAIL_MEAN) / (1.0 - TAIL_MEAN); }
+/* Height bet on, of mean 1/2, for a small share of strange rows, such as wrong labels. */
+static double of_tail(double p) { return 0.5 + 0.5 * (TAIL / greater(p, TAIL) - TAIL_MEAN) / (1.0 - TAIL_MEAN); }
 
 static void rank_labels(IntVector labels, uint64_t seed, int64_t before, bool has_scorer, LabelState held,
-                        Matrix values) {
+                        Matrix heights) {
     for (int64_t i = 0; i < labels.n; i++) {
-        double *row = values.at + i * values.columns;
+        double *row = heights.at + i * heights.columns;
         for (int64_t c = 0; c < held.columns.n; c++) {
             double u = uniform(seed, before + i + 1, RANKED + c);
             double p = label_p_value(held.counts + 2 * c, labels.at[i] == c, u);
             bool is_bet_on = has_scorer && held.counts[2 * c + 1] > PLACED; /* early ranks are little but chance */
             if (is_bet_on && held.columns.at[c] >= 0) row[held.columns.at[c]] = of_zone(p, held.zones + 2 * c);
         }
-        if (!isnan(row[0])) row[0] = of_tail(0.5 * (1.0 - row[0])); /* `of_one_end` gave 1 - 2 p */
+        if (!isnan(row[0])) row[0] = of_tail(1.0 - row[0]); /* `of_one_end` gave 1 - p */
     }
 }
 
@@ -251,11 +249,11 @@ const Kernel metrics_sequential_exchangeability_kernels[] = {
      " held: (rows: =i64[1] moments: (counts: =f64[16,d] means: =f64[16,d] squares: =f64[16,d])"
      " scorer: (constants: f64[16] means: f64[16,d] precisions: f64[16,d]) recent: =f64[d]"
      " places: =f64[19,3] trees: =i64[19,512])"
-     " of_class: i64[c] values: =f64[m,w+5]",
+     " of_class: i64[c] heights: =f64[m,w+5]",
      call_rank_rows, true},
     {"metrics.sequential.exchangeability.rank_labels",
      "labels: i64[m] seed: uint before: int has_scorer: bool"
-     " held: (columns: i64[c] counts: =i64[16,2] zones: f64[16,2]) values: =f64[m,w+1]",
+     " held: (columns: i64[c] counts: =i64[16,2] zones: f64[16,2]) heights: =f64[m,w+1]",
      call_rank_labels, true},
     {0},
 };

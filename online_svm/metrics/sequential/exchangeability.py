@@ -32,10 +32,20 @@ from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.errors import InvalidInput
-from online_svm.metrics.sequential.wealth import NO_SIZES, Finding, Wealth, bet_on_means
+from online_svm.metrics.sequential.calibration_monitor import INTERVAL_LEVEL, NoticeChange
+from online_svm.metrics.sequential.confidence_sequence import DeviationSums
+from online_svm.metrics.sequential.wealth import (
+    ALARM,
+    NO_SIZES,
+    NOTICE,
+    Finding,
+    Wealth,
+    bet_on_means,
+)
 from online_svm.storage.state import require
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints, one, part
 from online_svm.stream.alarm import AlarmScope
+from online_svm.stream.notice import Notice
 from online_svm.stream.prediction import ScoredRows
 from online_svm.types import Floats, Ints
 
@@ -109,33 +119,33 @@ class RankState(NamedTuple):
 
 @kernel
 def rank_rows(
-    X: Floats, labels: Ints, seed: int, held: RankState, of_class: Ints, values: Floats
+    X: Floats, labels: Ints, seed: int, held: RankState, of_class: Ints, heights: Floats
 ) -> None:
-    """Score and rank rows, fill the values bet on, and collect moments for the next scorer.
+    """Score and rank rows, fill the heights bet on, and collect moments for the next scorer.
 
     `X` has shape (m, n_features), `labels` the class number of each row (-1 for none), `of_class`
-    the column of values of each class (empty without a scorer), and `values` the shape (m,
-    n_values): NaN without a bet. `seed` ranks equal scores.
+    the column of heights of each class (empty without a scorer), and `heights` the shape (m,
+    n_parts): NaN without a bet. `seed` ranks equal scores.
     """
 
 
 class LabelState(NamedTuple):
     """State of the ranks of labels; the counts are updated in place."""
 
-    columns: Ints  # shape (n_classes,); the column of values of each class, -1 for none
+    columns: Ints  # shape (n_classes,); the column of heights of each class, -1 for none
     counts: Ints  # rows of each class, and rows since it is known, shape (MAX_CLASSES, 2)
-    zones: Floats  # p-values between which a value falls from its maximum, shape (MAX_CLASSES, 2)
+    zones: Floats  # p-values between which a height falls from 1 to 0, shape (MAX_CLASSES, 2)
 
 
 @kernel
 def rank_labels(
-    labels: Ints, seed: int, before: int, has_scorer: bool, held: LabelState, values: Floats
+    labels: Ints, seed: int, before: int, has_scorer: bool, held: LabelState, heights: Floats
 ) -> None:
-    """Rank labels by class and fill the values bet on; `before` rows were ranked earlier.
+    """Rank labels by class and fill the heights bet on; `before` rows were ranked earlier.
 
-    The first column of `values`, shape (m, n_values), has 1 - 2 p of the label given the features.
-    It becomes (min(1, t / p) - a) / (1 - a) with t = 0.05 and a = t (1 + ln(1 / t)), the mean of
-    the minimum: a bet on few, very improbable labels, such as wrong ones.
+    The first column of `heights`, shape (m, n_parts), has 1 - p of the label given the features. It
+    becomes (1 + (min(1, t / p) - a) / (1 - a)) / 2 with t = 0.05 and a = t (1 + ln(1 / t)), the
+    mean of the minimum: a bet on few, very improbable labels, such as wrong ones.
     """
 
 
@@ -147,7 +157,7 @@ def cell_of(score: float, centre: float, spread: float) -> int:
 FIRST_FIT_ROWS = 500
 
 SCOPES: tuple[AlarmScope, ...] = ("overall", "scores", "class", "labels")
-"""Partitions of the values; a row has a value in one class, and in each of the other scopes."""
+"""Partitions of the tests; a row is of one class, and of each of the other scopes."""
 
 LEVEL_SHARES = (0.25, 0.2, 0.2, 0.35)
 """Share of the level for the tests of each scope."""
@@ -176,7 +186,7 @@ _OF_FEATURES = (
 def zones_of(counts: Ints) -> Floats:
     """Return the zone of p-values of each class, from the counts of its rows and of all rows.
 
-    A value falls from its maximum to its minimum between the edges, so errors of an estimated share
+    A height falls from 1 to 0 between the edges, so errors of an estimated share
     cost little. For a share above one half the zone is that of all other classes, mirrored. The
     share of a class that was unknown is estimated as for a class without rows. Standard errors
     count one more row, because a share of 0 has one, too.
@@ -200,19 +210,24 @@ class ExchangeabilityMonitor(StoredArrays):
 
     A finding means that the distribution changed. Calibration can still hold. `level` covers all
     tests together over an unlimited run, a scorer is kept for `every` rows, and `seed` ranks equal
-    scores.
+    scores. `notice_every` is the least mean number of rows to a false notice of the labels. Such a
+    notice ends when its class comes as often as before, or with the ranks that it is from.
     """
 
     _stored = StateSchema(
         *_OF_FEATURES, floats("_constants", optional=True), floats("_places"), ints("_trees"),
-        ints("_label_counts"), floats("_zones"), ints("_rows"), one("_left"), one("_has_scorer"),
-        part("_bets"),
+        ints("_label_counts"), floats("_zones"), ints("_usual_counts"), ints("_rows"), one("_left"),
+        one("_has_scorer"), part("_bets"), part("_sums", of="_new_sums"),
     )  # fmt: skip
 
-    def __init__(self, level: float, every: int, seed: int = 0) -> None:
+    def __init__(
+        self, level: float, every: int, seed: int = 0, notice_every: float = np.inf
+    ) -> None:
         self._every, self._seed = every, seed
         levels = [share * level for share in LEVEL_SHARES]
-        self._bets = Wealth("exchangeability", levels, [np.inf] * len(levels))
+        run_lengths = [notice_every if scope == "labels" else np.inf for scope in SCOPES]
+        self._bets = Wealth("exchangeability", levels, run_lengths)
+        self._sums = self._new_sums()  # of the labels, less their shares
         for name in (None, *SCORES):
             self._add("scores" if name else "overall", name)
         self._labels: tuple[str | None, ...] = ()
@@ -220,6 +235,7 @@ class ExchangeabilityMonitor(StoredArrays):
         self._n_classes = 0  # with a test
         self._label_columns = self._tests[:0]
         self._label_counts = np.zeros((MAX_CLASSES, 2), dtype=np.int64)
+        self._usual_counts = np.zeros_like(self._label_counts)  # of the rows of the last scorer
         self._zones = np.zeros((MAX_CLASSES, 2))
         self._rows = np.zeros(1, dtype=np.int64)
         self._left = self._first_fit
@@ -229,6 +245,15 @@ class ExchangeabilityMonitor(StoredArrays):
 
     def _add(self, scope: AlarmScope, name: str | None) -> None:
         self._bets.add(scope, name, SCOPES.index(scope))
+        if scope == "labels":
+            self._sums.add()
+
+    def _new_sums(self) -> DeviationSums:
+        return DeviationSums(len(self._label_parts), INTERVAL_LEVEL)
+
+    @property
+    def _label_parts(self) -> list[int]:
+        return [j for j, part in enumerate(self._bets.parts) if part.scope == "labels"]
 
     @property
     def _first_fit(self) -> int:
@@ -247,8 +272,8 @@ class ExchangeabilityMonitor(StoredArrays):
             held = getattr(self, name)
             setattr(self, name, np.concatenate([held, np.zeros((*held.shape[:-1], more))], axis=-1))
 
-    def update(self, rows: ScoredRows) -> list[Finding]:
-        """Add rows, in order; return the findings, in order.
+    def update(self, rows: ScoredRows) -> list[Finding | NoticeChange]:
+        """Add rows, in order; return findings and changes of the open notices, in order.
 
         Rows without features are skipped. New features, appended at the end, have no effect until
         the next scorer is fitted. Raises InvalidInput if rows have fewer features than earlier
@@ -266,23 +291,43 @@ class ExchangeabilityMonitor(StoredArrays):
         elif X.shape[1] < known:
             raise InvalidInput(f"X: {X.shape[1]} features, but {known} in the rows before")
         self._know(rows.classes)
-        found: list[Finding] = []
+        found: list[Finding | NoticeChange] = []
         begin = 0
         while begin < count:
             part = slice(begin, min(count, begin + self._left))
             recent = self._recent.copy()
-            values = self._values(X[part], self._classes[rows.columns[part]])
-            used, new = self._bet(values, rows.n[part], begin)
-            if new:  # the means at this row, however rows are split into calls
+            labels = self._classes[rows.columns[part]]
+            shares = self._label_shares(labels)
+            heights = self._heights(X[part], labels)
+            used, alarms = 0, list[Finding]()
+            while used < len(heights) and not alarms:
+                first = used
+                used, reached = self._bet(heights, rows.n[part], first)
+                if self._has_scorer:
+                    tests, own, usual = shares
+                    new = slice(first, used)
+                    self._sums.update(tests[new], own[new], usual[new], rows.n[part][new], NO_SIZES)
+                if reached & ALARM:
+                    name = "conformal-martingale"
+                    alarms = [one for _, one in self._bets.take_findings(begin + used - 1, name)]
+                if reached & NOTICE:
+                    notices = self.notices()
+                    found.append(NoticeChange(begin + used - 1, notices, of_labels=True))
+                    if not notices:  # the next one is about later rows
+                        self._sums = self._new_sums()
+            if alarms:  # the means at this row, however rows are split into calls
                 self._recent = _followed(recent, X[begin : begin + used])
                 moved = tuple((one["feature"], one["shift"]) for one in self.moved())
-                found += [replace(one, moved=moved) for one in new]
+                found += [replace(one, moved=moved) for one in alarms]
             begin, self._left = begin + used, self._left - used
-            if new:
-                self._rows[0] -= len(values) - used
+            was_open = bool(self._bets.open_notices())
+            if alarms:
+                self._rows[0] -= len(heights) - used
                 self._compare_later_rows()
             elif not self._left:
                 self._freeze()
+            if was_open and not self._bets.open_notices():
+                found.append(NoticeChange(begin - 1, (), of_labels=True))
         return found
 
     def _know(self, labels: tuple[str | None, ...]) -> None:
@@ -291,10 +336,11 @@ class ExchangeabilityMonitor(StoredArrays):
             return
         self._labels = labels
         of_labels = labels[1:] if len(labels) == 2 else labels  # one of two shares says both
-        known = {part.name: j for j, part in enumerate(self._bets.parts) if part.scope == "class"}
+        parts = self._bets.parts
+        known = {part.name: j for j, part in enumerate(parts) if part.scope == "class"}
         for label in labels:
             if label is not None and label not in known and len(known) < MAX_CLASSES:
-                known[label] = len(self._bets.parts)
+                known[label] = len(parts)
                 self._add("class", label)
                 if label in of_labels:
                     self._add("labels", label)
@@ -302,7 +348,7 @@ class ExchangeabilityMonitor(StoredArrays):
         numbers = {name: c for c, name in enumerate(known)}
         self._tests = np.array([*known.values(), *[-1] * (MAX_CLASSES - len(known))])
         self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
-        of = {part.name: j for j, part in enumerate(self._bets.parts) if part.scope == "labels"}
+        of = {parts[j].name: j for j in self._label_parts}
         self._label_columns = np.array([of.get(name, -1) for name in known], dtype=np.int64)
         partitions = self._bets.held.partition
         self._order = np.argsort(partitions, kind="stable")
@@ -310,30 +356,58 @@ class ExchangeabilityMonitor(StoredArrays):
         widths[SCOPES.index("class")] = 1.0
         self._widths = widths[partitions[self._order]]
 
-    def _values(self, X: Floats, labels: Ints) -> Floats:
-        values = np.empty((len(X), len(self._bets.parts)))
+    def _heights(self, X: Floats, labels: Ints) -> Floats:
+        heights = np.empty((len(X), len(self._bets.parts)))
         scorer = FrozenScorer(self._constants, self._centres, self._precisions)
         held = (self._rows, self._moments, scorer, self._recent, self._places, self._trees)
         watched = self._tests[: self._n_classes if self._has_scorer else 0]
-        rank_rows(X, labels, self._seed, RankState(*held), watched, values)
+        rank_rows(X, labels, self._seed, RankState(*held), watched, heights)
         before = int(self._rows[0]) - len(X)
         ranks = LabelState(self._label_columns, self._label_counts, self._zones)
-        rank_labels(labels, self._seed, before, self._has_scorer, ranks, values)
-        return values
+        rank_labels(labels, self._seed, before, self._has_scorer, ranks, heights)
+        return heights
 
     @property
     def _moments(self) -> Moments:
         return Moments(self._counts, self._means, self._squares)
 
-    def _bet(self, values: Floats, n: Ints, first: int) -> tuple[int, list[Finding]]:
-        """Bet on rows until a finding; return the number of rows used and the findings."""
-        used, reached = bet_on_means(
-            self._order, values, NO_SIZES, self._widths, n, 0, self._bets.held
+    def _label_shares(self, labels: Ints) -> tuple[Ints, Floats, Floats]:
+        """Return test, event and usual share of each row, for each class with a test of labels.
+
+        Each of shape (m, n_tests). The share is of all rows before, those of the scorer included.
+        """
+        chosen = np.flatnonzero(self._label_columns >= 0)
+        own = (labels[:, None] == chosen).astype(np.float64)
+        counts = (self._usual_counts + self._label_counts)[chosen]
+        before = counts[:, 0] + np.cumsum(own, axis=0) - own
+        rows = counts[:, 1] + np.arange(len(labels))[:, None]
+        tests = np.tile(np.arange(len(chosen)), (len(labels), 1))
+        return tests, own, (before + 0.5) / (rows + 1.0)
+
+    def _bet(self, heights: Floats, n: Ints, begin: int) -> tuple[int, int]:
+        """Bet on rows from `begin` on; return the row after the last one and what was reached."""
+        chosen = np.flatnonzero(self._label_columns >= 0)
+        lower, upper = self._zones[chosen].T
+        means = np.full(heights.shape[1], 0.5)
+        means[self._label_columns[chosen]] = 0.5 * (lower + upper)
+        return bet_on_means(
+            self._order, heights, means, NO_SIZES, self._widths, n, begin, self._bets.held
         )
-        if not reached:
-            return used, []
-        found = self._bets.take_findings(first + used - 1, "conformal-martingale")
-        return used, [finding for _, finding in found]
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Return the open notices of classes that come more or less often, the oldest first."""
+        parts = self._label_parts
+        found = []
+        for j, opened, low in self._bets.open_notices():
+            mean = self._sums.strongest(parts.index(j))
+            assert mean is not None
+            found.append(Notice(
+                opened, "labels", self._bets.parts[j].name, "risen" if low == "low" else "fallen",
+                mean.since, mean.rows, mean.announced,
+                *(min(max(mean.announced + off, 0.0), 1.0)
+                  for off in (mean.estimate, mean.lower, mean.upper)),
+            ))  # fmt: skip
+        return tuple(sorted(found, key=lambda notice: notice.n))
 
     def restart(self) -> None:
         """Discard past evidence and compare later rows with each other only."""
@@ -353,11 +427,14 @@ class ExchangeabilityMonitor(StoredArrays):
         self._recent = self._usual[0].copy()
         self._constants, self._centres, self._precisions = scorer
         self._zones = zones_of(self._label_counts)
+        self._usual_counts = self._label_counts.copy()
         self._forget()
         self._has_scorer, self._left = True, self._every
 
     def _forget(self) -> None:
-        """Discard the moments and ranks of the rows of this scorer."""
+        """Discard the moments and ranks of the rows of this scorer, and close their notices."""
+        self._bets.close_notices(np.ones(len(self._bets.parts), dtype=np.bool_))
+        self._sums = self._new_sums()
         for moments in (self._counts, self._means, self._squares, self._places, self._trees):
             moments[...] = 0
         self._label_counts[...] = 0

@@ -19,8 +19,11 @@ from online_svm.types import Bools
 CALIBRATION_SHARE = 0.5
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
 
-FEATURE_SHARE = 0.1
-"""Share of the notices for those of features; the calibration tests get the rest."""
+FEATURE_SHARE = 0.05
+"""Share of the notices for those of features."""
+
+LABEL_SHARE = 0.15
+"""Share of the notices for those of labels; the calibration tests get the rest."""
 
 ROWS_PER_SCORER = 10_000  # scored examples for which the exchangeability tests keep one scorer
 
@@ -56,7 +59,7 @@ class MonitorSet(StoredArrays):
     ) -> None:
         self._most = most
         share, level = CALIBRATION_SHARE, config.alarm_level
-        every = config.notice_every / (1.0 - FEATURE_SHARE)
+        every = config.notice_every / (1.0 - FEATURE_SHARE - LABEL_SHARE)
         self._calibration = CalibrationMonitor(
             config.tolerance, share * level, every, most=most, n_slices=n_slices
         )
@@ -64,7 +67,7 @@ class MonitorSet(StoredArrays):
         self._exchangeability = None
         if in_order:
             self._exchangeability = ExchangeabilityMonitor(
-                (1.0 - share) * level, ROWS_PER_SCORER, seed
+                (1.0 - share) * level, ROWS_PER_SCORER, seed, config.notice_every / LABEL_SHARE
             )
 
     def update(self, rows: ScoredRows, since: int = 0) -> list[Finding | NoticeChange]:
@@ -92,8 +95,9 @@ class MonitorSet(StoredArrays):
             self._exchangeability.restart()
 
     def notices(self) -> tuple[Notice, ...]:
-        """Return the open notices."""
-        return self._calibration.notices()
+        """Return the open notices: of the probabilities first."""
+        order = () if self._exchangeability is None else self._exchangeability.notices()
+        return self._calibration.notices() + order
 
     def close_notices(self) -> None:
         """Close notices of bins, categories and slices; see `CalibrationMonitor`."""

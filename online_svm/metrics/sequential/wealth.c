@@ -18,8 +18,8 @@ static const double ALL_SHARES[BETS] = {0.152127, 0.152127, 0.080263, 0.080263, 
 static const double PART_SHARES[PART_BETS] = {0.254695, 0.254695, 0.134378, 0.134378,
                                               0.069995, 0.069995, 0.040932, 0.040932};
 
-/* Bets on a mean: 1 + or - such a part of the value. */
-static const double SIZES[PART_BETS / 2] = {0.12, 0.3, 0.6, 0.95};
+/* Bets on a height: its odds are multiplied or divided by these. At a mean of 1/2 they stake .12, .3, .6 and .95. */
+static const double HEIGHT_SHIFTS[PART_BETS / 2] = {1.27, 1.86, 4.0, 39.0};
 static const double EVEN_SHARES[PART_BETS] = {0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125};
 
 /* Stakes are capped here: the wealth remains a supermartingale and cannot overflow. */
@@ -89,11 +89,12 @@ static void fill_ratios(double p, bool happened, double tolerance, double doubt,
     factors->at[OUTWARD] = happened ? q / outer : (1.0 - q) / (1.0 - outer);
 }
 
-/* Fill the bets that a value in [-1, 1] with mean 0 is positive, and that it is negative. */
-static void fill_bets_on_mean(double value, Factors *factors) {
+/* Fill the bets that a height in [0, 1] with a known mean is above it, and that it is below. */
+static void fill_bets_on_mean(double height, double mean, Factors *factors) {
     for (int64_t k = 0; k < PART_BETS / 2; k++) {
-        factors->at[2 * k] = 1.0 + SIZES[k] * value;
-        factors->at[2 * k + 1] = 1.0 - SIZES[k] * value;
+        double a = HEIGHT_SHIFTS[k], more = a - 1.0;
+        factors->at[2 * k] = (1.0 + more * height) / (1.0 + more * mean);
+        factors->at[2 * k + 1] = (a - more * height) / (a - more * mean);
     }
 }
 
@@ -186,16 +187,17 @@ static int64_t bet_on(const Held *held, const BetRows *rows, int64_t i, int64_t 
 
 static void call_bet_on_means(const Slot *a, Slot *r) {
     const int64_t *cells = a[0].int_vector.at;
-    Matrix values = a[1].matrix;
-    BetRows rows = rows_of(a + 2, a[0].int_vector.n);
-    Held held = held_of(a + 6);
+    Matrix heights = a[1].matrix;
+    const double *means = a[2].vector.at;
+    BetRows rows = rows_of(a + 3, a[0].int_vector.n);
+    Held held = held_of(a + 7);
     int64_t i = rows.begin, reached = 0;
     for (; i < rows.count && reached == 0; i++)
         for (int64_t c = 0, counted = -1; c < rows.columns; c++) {
             int64_t part = cells[c];
-            if (part < 0 || part >= values.columns || isnan(values.at[i * values.columns + part])) continue;
+            if (part < 0 || part >= heights.columns || isnan(heights.at[i * heights.columns + part])) continue;
             Factors factors = {.n = PART_BETS, .shares = EVEN_SHARES};
-            fill_bets_on_mean(values.at[i * values.columns + part], &factors);
+            fill_bets_on_mean(heights.at[i * heights.columns + part], means[part], &factors);
             reached |= bet_on(&held, &rows, i, c, part, &factors, &counted);
         }
     r[0].integer = i;
@@ -226,7 +228,8 @@ static void call_bet_on_probabilities(const Slot *a, Slot *r) {
     " wealth: =f64[p]) -> int int"
 
 const Kernel metrics_sequential_wealth_kernels[] = {
-    {"metrics.sequential.wealth.bet_on_means", "cells: i64[c] values: f64[m,p]" SPEC_OF_ROWS, call_bet_on_means, true},
+    {"metrics.sequential.wealth.bet_on_means", "cells: i64[c] heights: f64[m,p] means: f64[p]" SPEC_OF_ROWS,
+     call_bet_on_means, true},
     {"metrics.sequential.wealth.bet_on_probabilities",
      "cells: i64[m,c] happened: f64[m,c] announced: f64[m,c] doubts: f64[m,c] tolerance: float" SPEC_OF_ROWS,
      call_bet_on_probabilities, true},

@@ -10,7 +10,8 @@ stake by a factor whose mean is at most 1 under the null, on the rows of its par
   and down, noise (towards 1/2), and outwards; of other parts: the shifts. The edges are p plus and
   minus `tolerance`, but no more than a factor 1.5 of the odds, and at least 1.5 standard errors of
   a frequency over the examples behind p.
-- `bet_on_means`: a value in [-1, 1] has the mean 0. The factors are 1 + l value and 1 - l value.
+- `bet_on_means`: a height h in [0, 1] has the mean m. The factors are likelihood ratios, too:
+  (1 + (a - 1) h) / (1 + (a - 1) m) for the odds of m times a, and the mirrored one.
 
 Two accumulators add the bets that start at each row. For *alarms* M becomes f (M + s_t), where the
 stakes s_t sum to 1 over all rows: a supermartingale, which ever reaches 1 / level with probability
@@ -73,15 +74,16 @@ class Held(NamedTuple):
 
 @kernel
 def bet_on_means(
-    cells: Ints, values: Floats, sizes: Floats, widths: Floats, n: Ints, begin: int, held: Held
-) -> tuple[int, int]:
-    """Bet on rows of values in [-1, 1] from `begin` on, until a part reaches something.
+    cells: Ints, heights: Floats, means: Floats, sizes: Floats, widths: Floats, n: Ints,
+    begin: int, held: Held,
+) -> tuple[int, int]:  # fmt: skip
+    """Bet on rows of heights in [0, 1] from `begin` on, until a part reaches something.
 
-    `values`, shape (m, n_parts), are NaN for rows outside a part. `cells`, shape (c,), are the
-    parts in the order of their partitions. `sizes`, shape (m,) or (0,), multiply the bets.
-    `widths`, shape (c,), are the parts of the same partition that a row has. `n`, shape (m,), are
-    the examples learned before each row. Returns the row after the last one used and the sum of
-    what was reached.
+    `heights`, shape (m, n_parts), are NaN for rows outside a part; `means`, shape (n_parts,), are
+    theirs. `cells`, shape (c,), are the parts in the order of their partitions. `sizes`, shape (m,)
+    or (0,), multiply the bets. `widths`, shape (c,), are the parts of the same partition that a row
+    has. `n`, shape (m,), are the examples learned before each row. Returns the row after the last
+    one used and the sum of what was reached.
     """
 
 

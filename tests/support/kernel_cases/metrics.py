@@ -338,15 +338,15 @@ def _rank_rows(rng: Rng) -> Any:
 
 def _rank_labels(rng: Rng) -> Any:
     m, k = whole(rng, 0, 40), whole(rng, 0, MAX_CLASSES + 1)
-    values = _special(rng, rng.uniform(-1.0, 1.0, (m, 1 + k)), (np.nan, 1.0, -1.0), 0.2)
+    heights = _special(rng, rng.random((m, 1 + k)), (np.nan, 1.0, 0.0), 0.2)
     columns = np.where(rng.random(k) < 0.3, -1, 1 + rng.permutation(k))
     others, own = rng.integers(0, 2**30, (2, MAX_CLASSES)) * rng.choice([0, 1])
     held = LabelState(
         columns, np.stack([own, own + others], 1), np.sort(rng.random((MAX_CLASSES, 2)))
     )
     labels, seed = rng.integers(-1, MAX_CLASSES, m), whole(rng, 0, 2**31)
-    rank_labels(labels, seed, whole(rng, 0, 2**40), bool(rng.random() < 0.8), held, values)
-    return values, held.counts
+    rank_labels(labels, seed, whole(rng, 0, 2**40), bool(rng.random() < 0.8), held, heights)
+    return heights, held.counts
 
 
 def _calibration_cells(rng: Rng) -> Any:
@@ -401,9 +401,10 @@ def _held_wealth(rng: Rng, parts: int) -> Held:
 
 def _bet_on_means(rng: Rng) -> Any:
     m, n = whole(rng, 0, 70), whole(rng, 1, 7)
-    values = _special(rng, rng.uniform(-1.0, 1.0, (m, n)), (np.nan, 0.0, -0.0, 1.0, -1.0), 0.3)
+    heights = _special(rng, rng.random((m, n)), (np.nan, 0.0, -0.0, 1.0), 0.3)
     held, sizes = _held_wealth(rng, n), NO_SIZES if rng.random() < 0.5 else rng.random(m)
-    rows = values, sizes, 1.0 + rng.integers(0, 3, n), np.arange(m), whole(rng, 0, m + 1)
+    means = _special(rng, rng.random(n), (0.5, 1e-3), 0.3)
+    rows = heights, means, sizes, 1.0 + rng.integers(0, 3, n), np.arange(m), whole(rng, 0, m + 1)
     return bet_on_means(rng.permutation(n), *rows, held), held
 
 

@@ -221,7 +221,7 @@ def test_what_is_bet_on_follows_the_smoothed_ranks_of_gaussian_scores(ranked):
     expected = np.full_like(values, np.nan)
     for stream, scores in scores_of(logs, labels):
         for row, p in p_values(scores, seed, stream).items():
-            both = (1.0 - 2.0 * p, 4.0 * abs(p - 0.5) - 1.0)
+            both = (1.0 - p, 2.0 * abs(p - 0.5))
             for column, value in zip(columns[stream], both, strict=False):
                 expected[row - 1, column] = value
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)

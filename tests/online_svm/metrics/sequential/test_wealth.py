@@ -219,21 +219,22 @@ def test_after_a_restart_no_test_has_the_number_of_an_earlier_one():
     assert made.thresholds[j] == pytest.approx(math.log(1200))
 
 
-def test_bets_on_means_skip_rows_without_a_value():
-    values = np.random.default_rng(0).uniform(-1, 1, (90, 1))
+@pytest.mark.parametrize("mean", [0.5, 0.02, 0.9])
+def test_bets_on_means_skip_rows_without_a_height(mean):
+    heights = np.random.default_rng(0).beta(2 * mean, 2 - 2 * mean, (90, 1))
     both = []
-    for rows in (values, values[values[:, 0] > -0.4]):
+    for rows in (heights, heights[heights[:, 0] > mean / 2]):
         made = wealth_of()
-        gaps = np.where(values > -0.4, values, np.nan) if rows is values else rows
-        given = gaps, NO_SIZES, np.ones(1), np.arange(len(gaps))
+        gaps = np.where(heights > mean / 2, heights, np.nan) if rows is heights else rows
+        given = gaps, np.array([mean]), NO_SIZES, np.ones(1), np.arange(len(gaps))
         bet_on_means(np.array([0]), *given, 0, made.held)
         both.append(made.log_wealth[0])
-    rest, sizes = values[values[:, 0] > -0.4, 0], (0.12, 0.3, 0.6, 0.95)
+    rest, factors = heights[heights[:, 0] > mean / 2, 0], []
+    for ratio in (1.27, 1.86, 4.0, 39.0, 1 / 1.27, 1 / 1.86, 1 / 4.0, 1 / 39.0):
+        q = mean * ratio / (mean * ratio + 1 - mean)  # the mean that the bet is for
+        factors.append(rest * q / mean + (1 - rest) * (1 - q) / (1 - mean))
     starts = [share_of_start(t) for t in range(1, len(rest) + 1)]
-    grown = [
-        np.mean([np.prod(1 + way * size * rest[t:]) for size in sizes for way in (1, -1)])
-        for t in range(len(rest))
-    ]
+    grown = [np.mean([np.prod(of[t:]) for of in factors]) for t in range(len(rest))]
     assert both[0] == both[1]
     assert math.exp(both[0]) == pytest.approx(1 - sum(starts) + np.dot(starts, grown))
 
