@@ -5,7 +5,7 @@
 #include "refit/committee/ridge_logistic.h"
 
 #define MAX_LOG_ODDS 8.0
-enum { MAX_NEWTON_STEPS = 12 };
+enum { MAX_NEWTON_STEPS = 12, ROWS = 64 }; /* rows of a chunk */
 
 /* The clipped log-odds of a score by a sigmoid. */
 static inline double sigmoid_log_odds(double slope, double score, double intercept) {
@@ -48,60 +48,96 @@ typedef struct {
     const int64_t *codes; /* shape (n,) */
     const double *centre; /* shape (M,) */
     double ridge;
-    double *gradient, *direction, *start, *mean; /* shape (M,) */
-    double *hessian;                             /* shape (M, M) */
-    double *p;                                   /* shape (S,) */
+    double *gradient, *direction, *start; /* shape (M,) */
+    double *hessian;                      /* shape (M, M) */
+    double *turned;                       /* shape (M S, ROWS): log-odds of the rows of a chunk */
+    double *p, *mean, *covariance;        /* shapes (S, ROWS), (M, ROWS), (ROWS,) */
+    double *highest, *sum;                /* shape (ROWS,) */
 } Stack;
 
-/* Write the softmax of the weighted sums of one row to p. */
-static void softmax_of_row(const Stack *of, const double *odds, const double *weights) {
+/* Write the softmax of the weighted sums of the first n rows of a chunk to p. */
+static void softmax_of_rows(const Stack *of, int64_t n, const double *weights) {
     int64_t members = of->odds.rows, classes = of->odds.columns;
-    double highest = -INFINITY, sum = 0.0;
+    double *highest = of->highest, *sum = of->sum;
+    for (int64_t i = 0; i < n; i++) highest[i] = -INFINITY, sum[i] = 0.0;
     for (int64_t k = 0; k < classes; k++) {
-        double total = 0.0;
-        for (int64_t m = 0; m < members; m++) total = multiply_add(weights[m], odds[m * classes + k], total);
-        of->p[k] = total;
-        highest = total > highest ? total : highest;
+        double *p = of->p + k * ROWS;
+        for (int64_t i = 0; i < n; i++) p[i] = 0.0;
+        for (int64_t m = 0; m < members; m++) {
+            const double *odds = of->turned + (m * classes + k) * ROWS;
+            for (int64_t i = 0; i < n; i++) p[i] = multiply_add(weights[m], odds[i], p[i]);
+        }
+        for (int64_t i = 0; i < n; i++) highest[i] = p[i] > highest[i] ? p[i] : highest[i];
     }
     for (int64_t k = 0; k < classes; k++) {
-        of->p[k] = exp_nonpositive(of->p[k] - highest);
-        sum += of->p[k];
+        double *p = of->p + k * ROWS;
+        for (int64_t i = 0; i < n; i++) {
+            p[i] = exp_nonpositive(p[i] - highest[i]);
+            sum[i] += p[i];
+        }
     }
-    for (int64_t k = 0; k < classes; k++) of->p[k] /= sum;
+    for (int64_t k = 0; k < classes; k++)
+        for (int64_t i = 0; i < n; i++) of->p[k * ROWS + i] /= sum[i];
+}
+
+/* Write the mean over the classes of member m's log-odds, of n rows. */
+static void write_means(const Stack *of, int64_t n, int64_t m) {
+    int64_t classes = of->odds.columns;
+    double *mean = of->mean + m * ROWS;
+    for (int64_t i = 0; i < n; i++) mean[i] = 0.0;
+    for (int64_t k = 0; k < classes; k++) {
+        const double *p = of->p + k * ROWS, *odds = of->turned + (m * classes + k) * ROWS;
+        for (int64_t i = 0; i < n; i++) mean[i] = multiply_add(p[i], odds[i], mean[i]);
+    }
+}
+
+/* Write the covariance over the classes of the log-odds of members m and l, of n rows. */
+static void write_covariances(const Stack *of, int64_t n, int64_t m, int64_t l) {
+    int64_t classes = of->odds.columns;
+    const double *mean_m = of->mean + m * ROWS, *mean_l = of->mean + l * ROWS;
+    double *total = of->covariance;
+    for (int64_t i = 0; i < n; i++) total[i] = 0.0;
+    for (int64_t k = 0; k < classes; k++) {
+        const double *p = of->p + k * ROWS;
+        const double *of_m = of->turned + (m * classes + k) * ROWS, *of_l = of->turned + (l * classes + k) * ROWS;
+        for (int64_t i = 0; i < n; i++)
+            total[i] = multiply_add(p[i], (of_m[i] - mean_m[i]) * (of_l[i] - mean_l[i]), total[i]);
+    }
 }
 
 /* Write the gradient and the lower half of the Hessian of the penalised negative log-likelihood.
 
 The derivative by w_m is sum_i (E_i[l_m] - l_m of the true class), where l_m are the log-odds of member m and E_i is the
-mean over the classes by their probability. The Hessian is the sum of the covariances of the l_m. */
+mean over the classes by their probability. The Hessian is the sum of the covariances of the l_m. What a row adds is
+computed for a chunk of rows at once, in vectors; it is added row by row, in order. */
 static void write_moments(const Stack *of, const double *weights) {
-    int64_t members = of->odds.rows, classes = of->odds.columns;
+    int64_t members = of->odds.rows, classes = of->odds.columns, width = members * classes;
     /* 1. The penalty. */
     for (int64_t k = 0; k < members * members; k++) of->hessian[k] = 0.0;
     for (int64_t m = 0; m < members; m++) {
         of->gradient[m] = of->ridge * (weights[m] - of->centre[m]);
         of->hessian[m * members + m] = of->ridge;
     }
-    for (int64_t i = 0; i < of->odds.planes; i++) {
+    for (int64_t first = 0; first < of->odds.planes; first += ROWS) {
+        int64_t n = of->odds.planes - first < ROWS ? of->odds.planes - first : ROWS;
         /* 2. The probabilities of the classes. */
-        const double *odds = of->odds.at + i * members * classes;
-        softmax_of_row(of, odds, weights);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < width; j++) of->turned[j * ROWS + i] = of->odds.at[(first + i) * width + j];
+        softmax_of_rows(of, n, weights);
         /* 3. Means and covariances of the log-odds of the members. */
         for (int64_t m = 0; m < members; m++) {
-            of->mean[m] = 0.0;
-            for (int64_t k = 0; k < classes; k++)
-                of->mean[m] = multiply_add(of->p[k], odds[m * classes + k], of->mean[m]);
-            of->gradient[m] += of->mean[m] - odds[m * classes + of->codes[i]];
-        }
-        for (int64_t m = 0; m < members; m++)
+            write_means(of, n, m);
+            double gradient = of->gradient[m];
+            for (int64_t i = 0; i < n; i++)
+                gradient += of->mean[m * ROWS + i] - of->turned[(m * classes + of->codes[first + i]) * ROWS + i];
+            of->gradient[m] = gradient;
             for (int64_t l = 0; l <= m; l++) {
-                double total = 0.0;
-                for (int64_t k = 0; k < classes; k++) {
-                    double product = (odds[m * classes + k] - of->mean[m]) * (odds[l * classes + k] - of->mean[l]);
-                    total = multiply_add(of->p[k], product, total);
-                }
-                of->hessian[m * members + l] += total;
+                write_covariances(of, n, m, l);
+                double total = of->hessian[m * members + l];
+                for (int64_t i = 0; i < n; i++) total += of->covariance[i];
+                of->hessian[m * members + l] = total;
             }
+        }
     }
 }
 
@@ -147,18 +183,22 @@ static void fit_more(const Stack *of, double *weights, double tol) {
 
 static void call_fit_more(const Slot *a, Slot *r) {
     (void)r;
-    int64_t members = a[0].cube.rows;
-    double *scratch = a[6].matrix.at;
+    int64_t members = a[0].cube.rows, classes = a[0].cube.columns;
+    double *of_members = a[6].matrix.at, *of_rows = a[7].matrix.at;
     Stack of = {.odds = a[0].cube,
                 .codes = a[1].int_vector.at,
                 .centre = a[2].vector.at,
                 .ridge = a[3].real,
-                .gradient = scratch,
-                .direction = scratch + members,
-                .start = scratch + 2 * members,
-                .mean = scratch + 3 * members,
-                .hessian = scratch + 4 * members,
-                .p = a[7].vector.at};
+                .gradient = of_members,
+                .direction = of_members + members,
+                .start = of_members + 2 * members,
+                .hessian = of_members + 3 * members,
+                .turned = of_rows,
+                .p = of_rows + members * classes * ROWS,
+                .mean = of_rows + (members + 1) * classes * ROWS,
+                .covariance = of_rows + ((members + 1) * classes + members) * ROWS,
+                .highest = of_rows + ((members + 1) * classes + members + 1) * ROWS,
+                .sum = of_rows + ((members + 1) * classes + members + 2) * ROWS};
     fit_more(&of, a[4].vector.at, a[5].real);
 }
 
@@ -170,7 +210,7 @@ const Kernel refit_committee_stack_kernels[] = {
      call_apply, false},
     {"refit.committee.stack._fit_more",
      "examples: (odds: f64[n,m,s] codes: i64[n] centre: f64[m] ridge: float) weights: =f64[m] tol: float of_members: "
-     "=f64[m+4,m] p: =f64[s]",
+     "=f64[m+3,m] of_rows: =f64[*,64]",
      call_fit_more, true},
     {0},
 };

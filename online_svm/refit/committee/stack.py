@@ -28,6 +28,7 @@ SLOPE, SLOPE_RIDGE = 1.5, 1.0  # with this slope a score of 1 has probability .8
 WEIGHT_RIDGE, CONSTANT_RIDGE = 10.0, 0.1
 MAX_SCORES_FOR_EQUAL_WEIGHTS = 20  # up to this many scores the weights are equal
 MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 12, 1e-6
+ROWS = 64  # rows of a chunk of a softmax stack; as in stack.c
 MAX_WEIGHT = 1e6
 """Limit on a stored weight or constant.
 
@@ -158,7 +159,8 @@ class SoftmaxStack(NamedTuple):
 def fit_softmax(examples: SoftmaxStack, weights: Floats, tol: float) -> None:
     """Minimise the penalised softmax loss, in place, by damped Newton steps; as `fit_more`."""
     members, classes = examples.odds.shape[1:]
-    _fit_more(examples, weights, tol, np.empty((members + 4, members)), np.empty(classes))
+    of_rows = np.empty(((members + 1) * (classes + 1) + 2, ROWS))
+    _fit_more(examples, weights, tol, np.empty((members + 3, members)), of_rows)
 
 
 def _odds_of(scores: Floats, slope: Floats, intercept: Floats) -> Floats:
@@ -181,9 +183,12 @@ def _apply(
 
 @kernel
 def _fit_more(
-    examples: SoftmaxStack, weights: Floats, tol: float, of_members: Floats, p: Floats
+    examples: SoftmaxStack, weights: Floats, tol: float, of_members: Floats, of_rows: Floats
 ) -> None:
-    """Implement `fit_softmax`; `of_members`, shape (M + 4, M), and `p`, shape (K,), are scratch."""
+    """Implement `fit_softmax`.
+
+    Scratch: `of_members`, shape (M + 3, M); `of_rows`, shape ((M + 1)(K + 1) + 2, `ROWS`).
+    """
 
 
 Scorer = KernelModel | TreeModel
