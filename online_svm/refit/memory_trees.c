@@ -6,10 +6,7 @@ enum { N_CODES = 256 };
 
 /* `MemoryTrees` of Python. */
 typedef struct {
-    const int32_t *nodes;
-    const double *cuts;
-    const int16_t *leaves;
-    int64_t n;
+    RankedTrees trees;
     IntVector sources;    /* column of each feature of the trees */
     const int16_t *ranks; /* shape (features, N_CODES) */
     const uint8_t *are_ranks;
@@ -57,15 +54,14 @@ static void spread(const double *p, IntVector columns, const double *otherwise, 
 
 static void call_write(const Slot *a, Slot *r) {
     (void)r;
-    Matrix X = a[6].matrix, otherwise = a[8].matrix, said = a[9].matrix, features = a[10].matrix;
-    Trees of = {a[0].array.at,   a[1].matrix.at, a[2].array.at, a[1].matrix.rows,
-                a[3].int_vector, a[4].array.at,  a[5].array.at};
-    IntMatrix totals = a[11].int_matrix;
-    IntVector columns = a[7].int_vector;
-    double *p = a[12].vector.at;
+    Trees of = {ranked_trees_of(a), a[6].int_vector, a[7].array.at, a[8].array.at};
+    Matrix X = a[9].matrix, otherwise = a[11].matrix, said = a[12].matrix, features = a[13].matrix;
+    IntMatrix totals = a[14].int_matrix;
+    IntVector columns = a[10].int_vector;
+    double *p = a[15].vector.at;
     write_features(of, X, features.at);
     for (int64_t i = 0; i < totals.rows * totals.columns; i++) totals.at[i] = 0;
-    add_leaves(of.nodes, of.cuts, of.leaves, of.n, features, totals);
+    add_leaves(of.trees, features, totals, a[16].array.at);
     for (int64_t i = 0; i < X.rows; i++) {
         write_probabilities(totals.at + i * totals.columns, totals.columns, p);
         spread(p, columns, otherwise.at + i * said.columns, said.columns, said.at + i * said.columns);
@@ -74,9 +70,9 @@ static void call_write(const Slot *a, Slot *r) {
 
 const Kernel refit_memory_trees_kernels[] = {
     {"refit.memory_trees._write",
-     "trees: (features: i32[t,63] cuts: f64[t,63] leaves: i16[t,64,s] sources: i64[f] ranks: i16[f,256]"
-     " are_ranks: u8[f]) X: f64[m,*] columns: i64[k] otherwise: f64[m,c] said: =f64[m,c]"
-     " scratch: (features: =f64[m,f] totals: =i64[m,s] p: =f64[k])",
+     "trees: (" RANKED_TREES " sources: i64[f] ranks: i16[f,256] are_ranks: u8[f]) X: f64[m,*] columns: i64[k]"
+     " otherwise: f64[m,c] said: =f64[m,c]"
+     " scratch: (features: =f64[m,f] totals: =i64[m,s] p: =f64[k] bins: =u8[u,64])",
      call_write, false},
     {0},
 };

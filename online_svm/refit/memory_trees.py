@@ -5,7 +5,7 @@ a stream that changes. Both see a category as its rank by the share of a class, 
 trees do (`refit.committee.ranks`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,8 +17,10 @@ from online_svm.refit.committee.boosting import Boosting, Sample, grow_more, gro
 from online_svm.refit.committee.forest import (
     BINS,
     LEAVES,
+    NEVER,
     NODES,
     Forest,
+    RankedCuts,
     Shorts,
     Words,
 )
@@ -120,6 +122,10 @@ class MemoryTrees(StoredRecord):
     sources: Ints  # shape (n_features,); column of each feature of the trees
     ranks: Shorts  # shape (n_features, N_CODES); rank of each code; 0 for a number
     are_ranks: Bytes  # shape (n_features,); 1 for a category
+    _nodes: RankedCuts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_nodes", RankedCuts.of(self.features, self.cuts))
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # immutable
@@ -146,13 +152,12 @@ class MemoryTrees(StoredRecord):
         `otherwise`, shape (m, n_classes of the answer): a class that the trees did not learn keeps
             its probability here, and they share the rest.
         """
-        trees = _Trees(
-            self.features, self.cuts, self.leaves, self.sources, self.ranks, self.are_ranks
-        )
+        trees = _Trees(self._nodes, self.leaves, self.sources, self.ranks, self.are_ranks)
         scratch = _Scratch(
             np.empty((len(X), len(self.sources))),
             np.empty((len(X), self.leaves.shape[2]), dtype=np.int64),
             np.empty(self.n_classes),
+            self._nodes.room,
         )
         _write(trees, X, columns, otherwise, answers, scratch)
 
@@ -160,8 +165,7 @@ class MemoryTrees(StoredRecord):
 class _Trees(NamedTuple):
     """The arrays of `MemoryTrees`."""
 
-    features: Words
-    cuts: Floats
+    nodes: RankedCuts
     leaves: Shorts
     sources: Ints
     ranks: Shorts
@@ -172,6 +176,7 @@ class _Scratch(NamedTuple):
     features: Floats  # shape (m, n_features)
     totals: Ints  # shape (m, S)
     p: Floats  # shape (n_classes,)
+    bins: Bytes  # `RankedCuts.room`
 
 
 @kernel
@@ -209,7 +214,7 @@ def fit(task: FitTask) -> MemoryTrees:
     grow = grow_two if decisions == 1 else grow_more
     grow(sample, task.kind.boosting, task.seed, task.number, forest)
     # 3. Bins become values: later rows may have other edges.
-    no_cut = np.full((len(edges), 1), np.finfo(np.float64).max)
+    no_cut = np.full((len(edges), 1), NEVER)
     cuts = np.concatenate([np.array(edges), no_cut], axis=1)[forest.features, forest.bins]
     at = np.array(sources, dtype=np.int64)
     are_ranks = task.are_categories[at].astype(np.uint8)

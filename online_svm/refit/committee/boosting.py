@@ -12,7 +12,7 @@ of its bins: of two children, those of the smaller one are summed, and subtracte
 for the larger one. Random numbers are hashes of (key, tree, node, trial).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -24,10 +24,12 @@ from online_svm.refit.committee.forest import (
     DEPTH,
     LEAVES,
     MAX_LEAF,
+    NEVER,
     NODES,
     TREES_OF_MORE,
     TREES_OF_TWO,
     Forest,
+    RankedCuts,
     Shorts,
     Words,
     add_leaves,
@@ -181,13 +183,17 @@ class TreeModel(StoredRecord):
     cuts: Floats  # shape (n_trees, NODES); a row with a larger value goes right
     leaves: Shorts  # shape (n_trees, LEAVES, S); see `Forest`
     ranks: Ranks | None = None  # ranks of category values; None if all features are numbers
+    _nodes: RankedCuts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_nodes", RankedCuts.of(self.features, self.cuts))
 
     def scores(self, X: Floats) -> Floats:
         """Return the log-odds of the rows of X, shape (m, S)."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         X = X if self.ranks is None else self.ranks.features(X)
         totals = np.zeros((len(X), self.leaves.shape[2]), dtype=np.int64)
-        add_leaves(self.features, self.cuts, self.leaves, X, totals)
+        add_leaves(self._nodes, self.leaves, X, totals)
         out = np.empty(totals.shape)
         log_odds(totals, out)
         return out
@@ -255,7 +261,7 @@ class TreeMachine(StoredArrays):
     def model(self) -> TreeModel:
         """Return the forest as a scorer."""
         features, bins, leaves = self.forest
-        no_cut = np.full((len(self.edges), 1), np.finfo(np.float64).max)  # no value exceeds it
+        no_cut = np.full((len(self.edges), 1), NEVER)
         cuts = np.concatenate([self.edges, no_cut], axis=1)[features, bins]
         return TreeModel(features, cuts, leaves, self.ranks)
 

@@ -16,8 +16,27 @@ typedef struct {
     int64_t trees, decisions;
 } Forest;
 
-/* Add the leaves of each row of X to its totals, one a decision; `features` and `cuts` have shape (trees, NODES). */
-void add_leaves(const int32_t *features, const double *cuts, const int16_t *leaves, int64_t trees, Matrix X,
-                IntMatrix totals);
+enum { ROWS_AT_ONCE = 64 };
+
+/* `RankedCuts` of Python, and the leaves of its trees. */
+typedef struct {
+    IntVector columns;     /* of X that some node tests, ascending */
+    const int64_t *starts; /* (columns + 1): of the cuts of each column in `values` */
+    const double *values;
+    const int32_t *slots;  /* (trees, NODES): the place in `columns` of a node's feature */
+    const uint8_t *ranks;  /* (trees, NODES): the place of a node's cut among those of its column */
+    const int16_t *leaves; /* (trees, LEAVES, decisions) */
+    int64_t trees;
+} RankedTrees;
+
+/* The trees whose cuts are in five slots, and whose leaves are in the next one. */
+RankedTrees ranked_trees_of(const Slot *a);
+
+#define RANKED_TREES                                                                                                   \
+    "nodes: (columns: i64[u] starts: i64[u+1] values: f64[*] slots: i32[t,63] ranks: u8[t,63])"                        \
+    " leaves: i16[t,64,s]"
+
+/* Add the leaves of each row of X to its totals, one a decision; `bins`, shape (columns, ROWS_AT_ONCE), is scratch. */
+void add_leaves(RankedTrees of, Matrix X, IntMatrix totals, uint8_t *bins);
 
 #endif

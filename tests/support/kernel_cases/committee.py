@@ -51,7 +51,8 @@ def _scored(rng: np.random.Generator) -> Any:
     leaves = rng.integers(-32767, 32768, (3, forest.LEAVES, decisions), dtype=np.int16)
     totals = rng.integers(-9, 9, (m, decisions))
     X = rng.normal(size=(m, d))
-    forest.add_leaves(features, rng.normal(size=(3, forest.NODES)), leaves, X, totals)
+    nodes = forest.RankedCuts.of(features, rng.normal(size=(3, forest.NODES)))
+    forest.add_leaves(nodes, leaves, X, totals)
     out = np.empty(totals.shape)
     forest.log_odds(totals * int(10 ** rng.integers(0, 3)), out)
     return totals, out

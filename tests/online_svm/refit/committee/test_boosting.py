@@ -20,7 +20,19 @@ from online_svm.refit.committee.boosting import (
     grow_more,
     grow_two,
 )
-from online_svm.refit.committee.forest import BINS, DEPTH, LEAVES, NODES, Forest, bins_of, edges_of
+from online_svm.refit.committee.forest import (
+    BINS,
+    DEPTH,
+    LEAVES,
+    MAX_LEAF,
+    NEVER,
+    NODES,
+    Forest,
+    RankedCuts,
+    add_leaves,
+    bins_of,
+    edges_of,
+)
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -279,6 +291,34 @@ def test_a_score_has_the_same_bits_in_any_batch_and_restored(classes):
         assert (machine.edges is before) == (number == 500)
         np.testing.assert_array_equal(restored.edges, machine.edges)
     np.testing.assert_array_equal(restored.model().scores(X), machine.model().scores(X))
+
+
+@pytest.mark.parametrize("n", [5, 150])
+def test_the_leaves_are_those_of_a_walk_down_each_tree(n):
+    rng = np.random.default_rng(0)
+    features = rng.choice([0, 2, 5], (3, NODES)).astype(np.int32)
+    cuts = rng.normal(size=(3, NODES)).round(1)  # some are equal, and equal values
+    cuts[rng.random((3, NODES)) < 0.2], features[0, 0], cuts[0, 0] = NEVER, 1, NEVER
+    leaves = rng.integers(-MAX_LEAF, MAX_LEAF, (3, LEAVES, 2)).astype(np.int16)
+    X = rng.normal(size=(n, 6)).round(1)
+    X[0], X[1] = np.nan, 1e300
+    expected = np.ones((n, 2), dtype=np.int64)
+    for row, total in zip(X, expected, strict=True):
+        for own, of_nodes, steps in zip(features, cuts, leaves, strict=True):
+            node = 0
+            while node < NODES:
+                node = 2 * node + (2 if row[own[node]] > of_nodes[node] else 1)
+            total += steps[node - NODES]
+    totals = np.ones((n, 2), dtype=np.int64)
+    add_leaves(RankedCuts.of(features, cuts), leaves, X, totals)
+    np.testing.assert_array_equal(totals, expected)
+
+
+def test_a_column_has_at_most_255_cuts():
+    cuts, features = np.arange(5.0 * NODES).reshape(5, NODES), np.zeros((5, NODES), dtype=np.int32)
+    assert len(RankedCuts.of(features, np.where(cuts < 300, cuts % 255, NEVER)).values) == 255
+    with pytest.raises(ValueError, match="cuts"):
+        RankedCuts.of(features, cuts % 256)
 
 
 def test_a_state_with_a_feature_that_no_row_has_is_refused():
