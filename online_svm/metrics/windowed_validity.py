@@ -295,26 +295,33 @@ def _bounds(ring: WindowRing) -> FigureBounds:
         miss = ring.point[c, :held] - (truth == c)
         brier += miss * miss
     brier *= brier_factor(ring.n_known)
-    weights = np.ones(held) if ring.weights is None else ring.weights[:held]
-    accuracy = _normal_bounds(hits.astype(np.float64), weights, 1.0)
     if ring.weights is None:
+        weights, total = np.ones(held), float(held)
         exact = proportion(int(np.count_nonzero(hits)), held)
         accuracy = exact.lower, exact.upper
+    else:
+        weights = ring.weights[:held]
+        total = math.fsum(weights.tolist())
+        accuracy = _normal_bounds(hits.astype(np.float64), weights, total, 1.0)
     losses, worst = ring.values[LOG_LOSS, :held], -log(MIN_SCORED_PROBABILITY)
     return FigureBounds(
         accuracy=accuracy,
-        log_loss=_normal_bounds(losses, weights, worst),
-        brier=_normal_bounds(brier, weights, 2.0),
+        log_loss=_normal_bounds(losses, weights, total, worst),
+        brier=_normal_bounds(brier, weights, total, 2.0),
     )
 
 
-def _normal_bounds(values: Floats, weights: Floats, most: float) -> tuple[float, float]:
+def _normal_bounds(
+    values: Floats, weights: Floats, total: float, most: float
+) -> tuple[float, float]:
     """Return the normal interval of a weighted mean of values in [0, `most`].
+
+    `total`: sum of the weights.
 
     The variance of sum w x / sum w is about sum w^2 (x - mean)^2 / (sum w)^2 (Cochran 1977,
     "Sampling techniques", 6.4). Sums are exact, so that each machine finds the same.
     """
-    m, total = len(values), math.fsum(weights.tolist())
+    m = len(values)
     mean = math.fsum((weights * values).tolist()) / total
     apart = weights * (values - mean)
     variance = math.fsum((apart * apart).tolist()) / (total * total)
