@@ -9,7 +9,7 @@ static inline double power(double base, int64_t degree) {
     return value;
 }
 
-enum { TILE = 32 }; /* number of points whose sums stay in registers while all features are added */
+enum { TILE = 32, TILE_OF_ROWS = 16 }; /* points whose sums stay in registers while all features are added */
 
 /* Write |x - X[:, first + j]|^2 to sums[j] for j < n <= TILE; inlined twice, once with the constant n = TILE. */
 static inline void distances_of_tile(Matrix X, const double *x, int64_t first, int64_t n, double *sums) {
@@ -27,6 +27,29 @@ static inline void distances_of_tile(Matrix X, const double *x, int64_t first, i
 void squared_distances(Matrix X, const double *x, int64_t first, int64_t stop, double *sums) {
     for (; stop - first >= TILE; first += TILE, sums += TILE) distances_of_tile(X, x, first, TILE, sums);
     distances_of_tile(X, x, first, stop - first, sums);
+}
+
+/* The same for ROWS_TOGETHER rows x and TILE_OF_ROWS points: each point is read once for all of them. */
+static inline void distances_of_rows(Matrix X, const double *x, int64_t first, double *sums, int64_t step) {
+    double tile[ROWS_TOGETHER][TILE_OF_ROWS] = {{0}};
+    for (int64_t f = 0; f < X.rows; f++) {
+        const double *A = X.at + f * X.columns + first;
+        for (int64_t j = 0; j < TILE_OF_ROWS; j++)
+            for (int64_t i = 0; i < ROWS_TOGETHER; i++) {
+                double p = x[i * X.rows + f] - A[j];
+                tile[i][j] = multiply_add(p, p, tile[i][j]);
+            }
+    }
+    for (int64_t i = 0; i < ROWS_TOGETHER; i++)
+        for (int64_t j = 0; j < TILE_OF_ROWS; j++) sums[i * step + j] = tile[i][j];
+}
+
+void squared_distances_of_rows(Matrix X, const double *x, int64_t n, int64_t first, int64_t stop, double *sums,
+                               int64_t step) {
+    if (n == ROWS_TOGETHER)
+        for (; stop - first >= TILE_OF_ROWS; first += TILE_OF_ROWS, sums += TILE_OF_ROWS)
+            distances_of_rows(X, x, first, sums, step);
+    for (int64_t i = 0; i < n; i++) squared_distances(X, x + i * X.rows, first, stop, sums + i * step);
 }
 
 /* Write x . X[:, first + j] to sums[j]; n as in `distances_of_tile`. */
@@ -83,6 +106,18 @@ void kernel_row_floats(KernelShape shape, Matrix X, const double *x, int64_t fir
         kernel_block(shape, X, x, start, start + n, sums);
         float *to = out + (start - first);
         for (int64_t j = 0; j < n; j++) to[j] = (float)sums[j];
+    }
+}
+
+void kernel_rows(KernelShape shape, Matrix X, const double *x, int64_t n, int64_t first, int64_t stop, double *out) {
+    if (shape.code != RBF && shape.code != WIDE_RBF) {
+        for (int64_t i = 0; i < n; i++) kernel_row(shape, X, x + i * X.rows, first, stop, out + i * BLOCK);
+        return;
+    }
+    squared_distances_of_rows(X, x, n, first, stop, out, BLOCK);
+    for (int64_t i = 0; i < n; i++, out += BLOCK) {
+        values_of_sums(shape, out, stop - first);
+        for (int64_t j = 0; j < stop - first && shape.code == RBF; j++) out[j] = (double)(float)out[j];
     }
 }
 

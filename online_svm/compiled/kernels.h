@@ -18,7 +18,8 @@ typedef struct {
 } KernelShape;
 
 #define KERNEL_SHAPE "shape: (code: int gamma: float coef0: float degree: int)"
-enum { KERNEL_SHAPE_SLOTS = 4, BLOCK = 128 }; /* BLOCK points of 20 features are 20 KiB, which stay in the cache */
+enum { KERNEL_SHAPE_SLOTS = 4, ROWS_TOGETHER = 4 };
+enum { BLOCK = 128 }; /* BLOCK points of 20 features are 20 KiB, which stay in the cache */
 
 /* Read the shape from the arguments declared by KERNEL_SHAPE. */
 static inline KernelShape kernel_shape_of(const Slot *a) {
@@ -28,10 +29,17 @@ static inline KernelShape kernel_shape_of(const Slot *a) {
 /* Write |x - X[:, first + j]|^2 to sums[j] for the points from `first` to `stop`. */
 void squared_distances(Matrix X, const double *x, int64_t first, int64_t stop, double *sums);
 
+/* The same for n <= ROWS_TOGETHER rows x, shape (n, d); each writes its sums `step` after those of the one before. */
+void squared_distances_of_rows(Matrix X, const double *x, int64_t n, int64_t first, int64_t stop, double *sums,
+                               int64_t step);
+
 /* Write k(x, X[:, j]) to out[j - first] for first <= j < stop. */
 void kernel_row(KernelShape shape, Matrix X, const double *x, int64_t first, int64_t stop, double *out);
 
-/* The same in float32, which is exact for the rbf kernel. */
+/* The same for n <= ROWS_TOGETHER rows x, shape (n, d), and a block of points; `out` has shape (n, BLOCK). */
+void kernel_rows(KernelShape shape, Matrix X, const double *x, int64_t n, int64_t first, int64_t stop, double *out);
+
+/* `kernel_row` in float32, which is exact for the rbf kernel. */
 void kernel_row_floats(KernelShape shape, Matrix X, const double *x, int64_t first, int64_t stop, float *out);
 
 /* k(u, v) of two points of d features, with the bits of `kernel_row`. */

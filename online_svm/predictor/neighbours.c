@@ -5,7 +5,7 @@
 
 /* Neighbours of each vote, and the newest labelled examples among which they are found. `neighbours.py` repeats N_VOTES
 and KEPT_EXAMPLES. */
-enum { N_VOTES = 3, MAX_NEIGHBOURS = 10, KEPT_EXAMPLES = 1000, GROUP = 16, ROWS_TOGETHER = 4 };
+enum { N_VOTES = 3, MAX_NEIGHBOURS = 10, KEPT_EXAMPLES = 1000, GROUP = 16 };
 static const int64_t COUNTS[N_VOTES] = {5, 10, MAX_NEIGHBOURS}, MEMORIES[N_VOTES] = {100, 250, KEPT_EXAMPLES};
 
 /* The nearest examples so far, sorted by distance, and their labels. */
@@ -97,22 +97,27 @@ static void join(HeldExamples *held, const double *x, int64_t label) {
 A few rows go over the examples together, a block at a time, so that a block is read from memory once for all of them.
 Each row votes among the examples that had joined before it. */
 static int64_t write_votes(HeldExamples held, VotedRows rows) {
-    double distances[ROWS_TOGETHER][KEPT_EXAMPLES + ROWS_TOGETHER];
+    enum { ROOM = KEPT_EXAMPLES + ROWS_TOGETHER };
+    double distances[ROWS_TOGETHER][ROOM];
     int64_t sizes[ROWS_TOGETHER], d = rows.points.columns;
     int64_t members = rows.odds.rows - N_VOTES, decisions = rows.odds.columns;
     for (int64_t top = 0; top < rows.points.rows; top += ROWS_TOGETHER) {
         int64_t count = rows.points.rows - top < ROWS_TOGETHER ? rows.points.rows - top : ROWS_TOGETHER;
         const double *x = rows.points.at + top * d;
         int64_t first = held.size > KEPT_EXAMPLES ? held.size - KEPT_EXAMPLES : 0;
+        bool is_each_asked = true;
         /* 1. The rows join, each after its number of examples is noted. */
         for (int64_t i = 0; i < count; i++) {
+            is_each_asked = is_each_asked && rows.asks[top + i];
             sizes[i] = held.size;
             join(&held, x + i * d, rows.columns[top + i]);
         }
         /* 2. Distances of each row to all of these examples. */
         for (int64_t start = first; start < held.size; start += BLOCK) {
             int64_t stop = held.size - start < BLOCK ? held.size : start + BLOCK;
-            for (int64_t i = 0; i < count; i++)
+            if (is_each_asked)
+                squared_distances_of_rows(held.points, x, count, start, stop, distances[0] + (start - first), ROOM);
+            for (int64_t i = 0; i < count && !is_each_asked; i++)
                 if (rows.asks[top + i])
                     squared_distances(held.points, x + i * d, start, stop, distances[i] + (start - first));
         }

@@ -11,13 +11,17 @@ typedef struct {
     const double *intercept;
 } KernelModel;
 
-/* Add coef_sj k(v_j, x) of a block of support vectors to the lanes of each machine s. */
-static void add_block(const KernelModel *model, const double *x, int64_t first, int64_t stop, double *lanes) {
-    double values[BLOCK];
-    int64_t n = model->coef.columns;
-    kernel_row(model->shape, model->vectors, x, first, stop, values);
-    for (int64_t s = 0; s < model->coef.rows; s++)
-        add_to_lanes(values, model->coef.at + s * n + first, stop - first, lanes + s * LANES);
+/* Add coef_sj k(v_j, x_i) of a block of support vectors to the lanes of rows i and machines s. */
+static void add_block(const KernelModel *model, Matrix X, int64_t first, int64_t stop, double *lanes) {
+    double values[ROWS_TOGETHER * BLOCK];
+    int64_t n = model->coef.columns, machines = model->coef.rows;
+    for (int64_t top = 0; top < X.rows; top += ROWS_TOGETHER) {
+        int64_t count = X.rows - top < ROWS_TOGETHER ? X.rows - top : ROWS_TOGETHER;
+        kernel_rows(model->shape, model->vectors, X.at + top * X.columns, count, first, stop, values);
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t s = 0; s < machines; s++, lanes += LANES)
+                add_to_lanes(values + i * BLOCK, model->coef.at + s * n + first, stop - first, lanes);
+    }
 }
 
 /* Write sum_j coef_sj k(v_j, x_i) + intercept_s of at most CHUNK rows, in an order fixed by j alone. */
@@ -25,11 +29,8 @@ static void score_chunk(const KernelModel *model, Matrix X, double *lanes, doubl
     int64_t n = model->coef.columns, machines = model->coef.rows;
     for (int64_t k = 0; k < X.rows * machines * LANES; k++) lanes[k] = 0.0;
     /* 1. For each block of support vectors, add the terms of all rows to their lanes. */
-    for (int64_t first = 0; first < n; first += BLOCK) {
-        int64_t stop = n - first < BLOCK ? n : first + BLOCK;
-        for (int64_t i = 0; i < X.rows; i++)
-            add_block(model, X.at + i * X.columns, first, stop, lanes + i * machines * LANES);
-    }
+    for (int64_t first = 0; first < n; first += BLOCK)
+        add_block(model, X, first, n - first < BLOCK ? n : first + BLOCK, lanes);
     /* 2. Sum over the lanes. */
     for (int64_t i = 0; i < X.rows; i++)
         for (int64_t s = 0; s < machines; s++)
