@@ -11,9 +11,5 @@ ROWS = 180
 SEED = 3
 
 
-def push_phishing(feed, *more):
-    return ("push", feed, "Phishing", "--shuffle", str(SEED), "--limit", str(ROWS), *more)
-
-
 def phishing():
     return shuffled(rows("Phishing", Reading()), SEED)[:ROWS]

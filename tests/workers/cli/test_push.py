@@ -4,7 +4,7 @@ import re
 
 import orjson
 import pytest
-from answered_feed import ROWS, phishing, push_phishing
+from answered_feed import ROWS, SEED, phishing
 from shipped_redis import PROGRAMS
 from world import work
 
@@ -15,7 +15,7 @@ from workers.push.sources import Reading, rows
 
 
 def test_push_sends_the_rows_in_the_order_of_the_seed(run, store, feed):
-    code, out, err = run(*push_phishing(feed))
+    code, out, err = run("push", feed, "Phishing", "--shuffle", SEED, "--limit", ROWS)
     assert (code, out) == (0, "")
     assert f"{ROWS} rows pushed to feed '{feed}'" in err
     expected = phishing()
