@@ -181,7 +181,7 @@ class _Scratch(NamedTuple):
 
 @kernel
 def _write(
-    trees: _Trees, X: Floats, columns: Ints, otherwise: Floats, answers: Floats, scratch: _Scratch
+    trees: _Trees, X: Floats, columns: Ints, otherwise: Floats, said: Floats, scratch: _Scratch
 ) -> None:
     """Write the probabilities of encoded rows; see `MemoryTrees.write`."""
 
