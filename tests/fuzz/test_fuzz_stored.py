@@ -57,7 +57,7 @@ FIELDS = [
     "format", "epoch", "writer", "cursor", "seq", "n", "digest", "snapshot", "previous", "config",
     "config_hash", "marks", "gone", "added", "run_id",
     "keeps", "written", "marks_out", "marks_met", "marks_alarms", "marks_dlq", "pending",
-    "retention",
+    "retention", "memory", "kinds", "duplicates",
 ]  # fmt: skip
 
 
