@@ -34,9 +34,9 @@ static int compared(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Count a cell. */
-static void count(int64_t *tree, int64_t cell) {
-    for (int64_t node = CELLS + cell; node > 0; node /= 2) tree[node]++;
+/* Count a cell so many times. */
+static void count(int64_t *tree, int64_t cell, int64_t times) {
+    for (int64_t node = CELLS + cell; node > 0; node /= 2) tree[node] += times;
 }
 
 /* Count a cell; return its rank from 0 to 1 among all counted so far, itself included, ties by u. */
@@ -113,20 +113,21 @@ static bool take(const Features *held, int64_t f, int64_t q, double x, uint64_t 
         }
         if (is_value) return false;
     }
-    int64_t cell = x > 0.0 ? 1 : 0;
+    int64_t cell = x > 0.0 ? 1 : 0, *tree = held->trees + (int64_t)2 * CELLS * q;
     if (is_value) {
-        /* Number of edges up to x. Branch-free: each branch would be mispredicted half of the time. */
+        /* Number of edges up to x. All are compared, in vectors: steps of a search would wait for each other. */
         cell = 0;
-        for (int64_t half = CELLS / 2; half > 0; half /= 2) cell += half * (edges[cell + half - 1] <= x);
+        for (int64_t c = 0; c < CELLS - 1; c++) cell += edges[c] <= x;
     }
     /* A quantity with one cell so far says nothing. Whether to bet may not depend on this row. */
-    const int64_t *tree = held->trees + (int64_t)2 * CELLS * q;
     bool has_gaps = is_value || (tree[CELLS] > 0 && tree[CELLS + 1] > 0);
     if (!has_gaps) {
-        count(held->trees + (int64_t)2 * CELLS * q, cell);
+        bool is_empty = tree[1] == 0; /* rows before the first gap are counted with it: many features have none */
+        if (is_empty && cell > 0) count(tree, 0, rows);
+        if (!is_empty || cell > 0) count(tree, cell, 1);
         return false;
     }
-    double u = ranked(held->trees + (int64_t)2 * CELLS * q, cell, uniform(seed, row, q));
+    double u = ranked(tree, cell, uniform(seed, row, q));
     if (rows < FIRST) return false;
     bool has_changed = bet(held, q, u, start, limit, n);
     if (counts[OPEN] >= 0 && counts[ROWS] - counts[OPENED] >= RELEARN) {
