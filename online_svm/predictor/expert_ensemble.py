@@ -56,7 +56,7 @@ def groups_of(n_known: int, experts: Mapping[str, Expert]) -> dict[str, str]:
     `n_known`: number of known classes; the experts of a model depend on it.
     `experts`: those that span models.
     """
-    of_model = PairPrediction.outputs
+    of_model: tuple[str, ...] = PairPrediction.outputs
     if n_known > 2:
         # Lazy import: a worker with two classes starts without these kernels.
         from online_svm.predictor.joint_prediction import JointPrediction

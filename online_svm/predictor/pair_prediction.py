@@ -46,12 +46,12 @@ class PrimaryPrediction(StoredArrays):
 
 N_PAIR_EXPERTS = 3
 
-RECENT_SIZES = (250, 1000)
-"""Numbers of newest examples to which the recent sigmoids are fitted."""
+RECENT_EXAMPLES = 250
+"""Newest examples to which the recent sigmoid is fitted; a second one, of 1,000, gained nothing."""
 
 
 class PairPrediction(PrimaryPrediction):
-    """Experts of two classes: stack, clipped stack, mean of the pair, and two recent sigmoids.
+    """Experts of two classes: stack, clipped stack, mean of the pair, and a recent sigmoid.
 
     The scores are log-odds of class 1. The stack was fitted on member outputs for training examples
     and is the freshest. Clipping it to the Venn-Abers pair (p0, p1) corrects lasting errors; among
@@ -59,26 +59,23 @@ class PairPrediction(PrimaryPrediction):
     wide on one side. The mean is the most robust under drift.
 
     The calibration set is as old as the training set, so both lag behind a moving stream. The
-    sigmoids are fitted to the models' answer-time scores of the newest examples
-    (`RecentCalibrator`), and span models. The guarantee belongs to the pair alone.
+    sigmoid is fitted to the models' answer-time scores of the newest examples
+    (`RecentCalibrator`), and spans models. The guarantee belongs to the pair alone.
     """
 
-    outputs = ("stack", "clipped-stack", "venn", *(f"sigmoid-{size}" for size in RECENT_SIZES))
+    outputs = ("stack", "clipped-stack", "venn", "recent-sigmoid")
     _carried = ("_recent",)
     _stored = StateSchema(part("_recent"))
 
     def __init__(self) -> None:
-        self._recent = [
-            RecentCalibrator.one_against_all(size, PlattScaling) for size in RECENT_SIZES
-        ]
+        self._recent = RecentCalibrator.one_against_all(RECENT_EXAMPLES, PlattScaling)
 
     def answer(self, scores: Floats, venn: VennAnswers, columns: Ints) -> Sequence[Floats]:
         """Answer rows in turn; a labelled row is learned after its answer."""
         pair = np.empty((N_PAIR_EXPERTS, len(scores), 2))
         _fill(scores, venn.point, venn.lower, venn.upper, pair)
         of_known = np.where(columns < 2, columns, -1)
-        recent = (one.answer(scores, of_known, pair[0]) for one in self._recent)
-        experts = [*pair, *recent]
+        experts = [*pair, self._recent.answer(scores, of_known, pair[0])]
         if venn.point.shape[1] > 2:  # unseen labels get a column of zeros
             unseen = np.zeros((len(scores), 1))
             experts = [np.concatenate([expert, unseen], axis=1) for expert in experts]

@@ -62,12 +62,12 @@ class DemoFeed:
 
 
 def alarm_sentence(raised: RaisedAlarm, drift: Drift | None) -> str:
-    """Return the finding of an alarm, and its distance from the drift."""
+    """Return the gist of an alarm, which fits a line, and its distance from the drift."""
     example, distance = raised.seq + 1, ""
     if drift is not None:
         after = example - drift.at
         distance = f", {after:,} after the drift" if after > 0 else ", before the drift"
-    return f"alarm at example {example:,}{distance}: {raised.alarm.words}"
+    return f"alarm at example {example:,}{distance}: {raised.alarm.gist}"
 
 
 @dataclass(slots=True)

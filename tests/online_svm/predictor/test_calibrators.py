@@ -17,7 +17,7 @@ from online_svm.compiled.elementary import logistics
 from online_svm.errors import InvalidInput
 from online_svm.predictor.calibrators import FIT_EVERY, RecentCalibrator
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.pair_prediction import RECENT_SIZES, PairPrediction
+from online_svm.predictor.pair_prediction import RECENT_EXAMPLES, PairPrediction
 from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.stream.input_batch import Example
 from online_svm.venn.counted_set import VennAnswers
@@ -154,7 +154,7 @@ def test_a_damaged_state_is_refused():
             restored(state | damage)
 
 
-def test_the_experts_of_two_classes_are_the_pair_and_sigmoids_of_recent_scores():
+def test_the_experts_of_two_classes_are_the_pair_and_a_sigmoid_of_recent_scores():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(700, 1))
     columns = (3.0 * scores[:, 0] + rng.normal(size=700) > 0.0).astype(np.int64)
@@ -166,18 +166,15 @@ def test_the_experts_of_two_classes_are_the_pair_and_sigmoids_of_recent_scores()
     stacked = logistics(scores[:, 0])
     clipped = np.clip(stacked, venn.lower[:, 1], venn.upper[:, 1])
     pair = [np.column_stack((1.0 - p, p)) for p in (stacked, clipped, venn.point[:, 1])]
-    expected = list(pair)
-    for size in RECENT_SIZES:
-        said = pair[0].copy()
-        for begin in range(FIT_EVERY, 700, FIT_EVERY):
-            held = slice(max(0, begin - size), begin)
-            platt = PlattScaling().fit(scores[held, 0], columns[held])
-            rows = slice(begin, begin + FIT_EVERY)
-            positive = platt.predict(scores[rows, 0])
-            said[rows] = np.column_stack((1.0 - positive, positive))
-        expected.append(said)
-    assert len(PairPrediction.outputs) == len(expected)
-    np.testing.assert_array_equal(found, expected)
+    recent = pair[0].copy()
+    for begin in range(FIT_EVERY, 700, FIT_EVERY):
+        held = slice(max(0, begin - RECENT_EXAMPLES), begin)
+        platt = PlattScaling().fit(scores[held, 0], columns[held])
+        rows = slice(begin, begin + FIT_EVERY)
+        positive = platt.predict(scores[rows, 0])
+        recent[rows] = np.column_stack((1.0 - positive, positive))
+    assert len(PairPrediction.outputs) == len(found)
+    np.testing.assert_array_equal(found, [*pair, recent])
     again = PairPrediction()
     again.restore(primary.state())
     np.testing.assert_array_equal(
