@@ -224,7 +224,7 @@ class StreamMonitors(Stored):
 
     def open(self, alarm: Alarm) -> None:
         """Keep an alarm until `close`; it replaces an older alarm of the same test."""
-        self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
+        self._open[alarm.test] = alarm
         self.raised += 1
 
     def close(self, since: int) -> bool:

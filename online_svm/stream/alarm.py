@@ -90,6 +90,11 @@ standard deviations'
         return replace(self, moved=tuple(moved))
 
     @property
+    def test(self) -> tuple[str, str, str | None, str]:
+        """The sequential test that raised it: kind, scope, name and monitor."""
+        return self.kind, self.scope, self.name, self.monitor
+
+    @property
     def words(self) -> str:
         """The finding, with the features that moved."""
         return self.words_since()

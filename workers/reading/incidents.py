@@ -113,7 +113,7 @@ def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[Alarm]:
     for page in store.pages(store.keys.alarms, after):
         for entry in page:
             found += [raised.alarm for raised in raised_alarms(entry[0], message(entry))]
-    newest = {(alarm.kind, alarm.scope, alarm.name, alarm.monitor): alarm for alarm in found}
+    newest = {alarm.test: alarm for alarm in found}
     return sorted(newest.values(), key=lambda alarm: alarm.n)
 
 
@@ -165,7 +165,7 @@ class Incident:
     @property
     def findings(self) -> list[Alarm]:
         """The newest alarm of each test: those of exchangeability first, then the newest."""
-        tests = {(part.kind, part.scope, part.name, part.monitor): part for part in self.parts}
+        tests = {part.test: part for part in self.parts}
         return sorted(tests.values(), key=lambda part: (part.kind != "exchangeability", -part.n))
 
     def _newest(self, kind: str, scopes: Sequence[str] | None = None) -> Alarm | None:
@@ -264,9 +264,13 @@ def _with_parts(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
 
 
 def _with_open(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
-    """Return the incident with those open alarms that it lacks: their entries were not read."""
+    """Return the incident with those open alarms that it lacks: their entries were not read.
+
+    After an erasure `n` is smaller by the examples that went; the alarms are those of before.
+    """
     known = () if incident is None else incident.parts
-    missing = [alarm for alarm in alarms if alarm not in known]
+    newest = {part.test: part.n for part in known}
+    missing = [alarm for alarm in alarms if alarm.n > newest.get(alarm.test, -1)]
     if not missing and incident is not None:
         return incident
     return Incident(tuple(sorted((*missing, *known), key=lambda alarm: alarm.n)))

@@ -1,6 +1,6 @@
 """Incidents: the alarms of one change are one incident, whatever is known of it."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import orjson
@@ -78,6 +78,12 @@ def test_the_alarms_of_one_entry_are_one_event():
 def test_an_incident_whose_alarms_are_trimmed_is_known_from_the_reports():
     assert incidents([], [report(75, FIRST)])[-1].parts == (FIRST,)
     assert incidents(raised(OTHER), [report(65, FIRST, SAME)])[-1].since == 50
+
+
+def test_alarms_that_were_learned_again_without_an_erased_example_are_the_same():
+    again = [replace(one, n=one.n - 1, log_wealth=4.9) for one in (FIRST, SAME)]
+    (only,) = incidents(raised(FIRST, SAME), [report(74, *again)])
+    assert only.parts == (FIRST, SAME)
 
 
 def test_alarms_of_an_entry_are_read_one_by_one():
