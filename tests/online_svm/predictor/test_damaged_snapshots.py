@@ -112,7 +112,7 @@ def longer(*names):
 
 
 INTERVALS, LATELY = "experts.intervals.", "active.lately."
-RECENT = "active.headline.recent.0."
+RECENT = "active.headline.recent."
 BEYOND = {
     "a class twice in the figures": put("agreement", "classes", value=["c0", "c0", None]),
     "a class less in the figures": put("agreement", "classes", value=["c0", "c1"]),
