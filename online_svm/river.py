@@ -53,7 +53,7 @@ class OnlineClassifier(ClassifierParameters, base.MiniBatchClassifier):
     >>> rows = datasets.Phishing().take(600)
     >>> score = evaluate.progressive_val_score(rows, model, metrics.LogLoss())
     >>> round(score.get(), 4)
-    0.2765
+    0.2763
     >>> x, y = next(iter(datasets.Phishing()))
     >>> lower, upper = model.predict_interval_one(x)[True]
     >>> lower <= model.predict_proba_one(x)[True] <= upper
