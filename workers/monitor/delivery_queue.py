@@ -120,6 +120,41 @@ def _trimmed_unread(stream: StreamInfo, group: GroupInfo) -> int:
     return max(0, stream.gone - group.entries_read)
 
 
+class ReportPosition:
+    """The position of a group in `met`; it moves at once, or after many reports without a find.
+
+    Attributes
+    ----------
+    start : bytes
+        ID of the entry after which a new group begins.
+    """
+
+    def __init__(self, reader: FeedReader, group: str) -> None:
+        self._reader, self._group = reader, reader.group(reader.keys.met, group)
+        self.start = b"0-0"
+        self.passed = 0  # reports since the last `move`
+
+    def read(self) -> bytes | None:
+        """Return the position, after creating the group unless it exists; None without reports."""
+        self.passed = 0
+        if not self._reader.exists(self._reader.keys.met):
+            return None
+        self._group.create(self.start)
+        info = self._group.info()
+        assert info is not None
+        return info.last_delivered
+
+    def move(self, entry: bytes) -> None:
+        """Store the position: what was found up to this report was delivered."""
+        self._group.move(entry)
+        self.passed = 0
+
+    def move_if_far(self, entry: bytes) -> None:
+        """Store the position, if many reports were passed since it was stored."""
+        if self.passed >= _REPORTS_PER_SAVE:
+            self.move(entry)
+
+
 class End(NamedTuple):
     """The end of an incident, and the report that declares it."""
 
@@ -131,8 +166,7 @@ class IncidentEnds:
     """Finds the ends of incidents, one at a time."""
 
     def __init__(self, reader: FeedReader) -> None:
-        self._reader, self._group = reader, reader.group(reader.keys.met, GROUP)
-        self.after = b"0-0"  # start of a new group
+        self._reader, self.position = reader, ReportPosition(reader, GROUP)
         self.is_open = True  # whether an incident may be open, so that the next report may end it
         self.reset()
 
@@ -140,7 +174,6 @@ class IncidentEnds:
         """Make `next` read the position again."""
         self._at: bytes | None = None
         self._last: ReportedOpenAlarms | None = None
-        self._passed = 0
 
     def next(self, bound: bytes | None) -> End | None:
         """Return the next end before a bound, the ID of an alarm; None if there is none.
@@ -150,7 +183,7 @@ class IncidentEnds:
         at, last = self._at, self._last
         self._at = None  # restored below unless Redis fails
         if at is None:
-            if (at := self._open()) is None:
+            if (at := self.position.read()) is None:
                 self.is_open = True
                 return None
             last = open_before(self._reader, next_id(at) or at)
@@ -162,20 +195,14 @@ class IncidentEnds:
                 if report is None:
                     continue
                 found, last = self._end(report, last, raised, entry), report
-                self._passed += 1
+                self.position.passed += 1
                 if found is not None:
                     self._at, self._last = at, last
                     return found
         self._at, self._last = at, last
         self.is_open = last is None or bool(last.alarms) or self._is_followed(last)
-        if self._passed >= _REPORTS_PER_SAVE:
-            self.deliver_up_to(at)
+        self.position.move_if_far(at)
         return None
-
-    def deliver_up_to(self, entry: bytes) -> None:
-        """Store the position: the ends up to this report were delivered."""
-        self._group.move(entry)
-        self._passed = 0
 
     def _end(
         self,
@@ -209,15 +236,6 @@ class IncidentEnds:
         found = self._reader.entries(alarms, commands.after(after), upto, _MAX_ALARM_ENTRIES)
         return [parse_id(entry[0]) for entry in found]
 
-    def _open(self) -> bytes | None:
-        """Return the position, after creating the group unless it exists; None without reports."""
-        if not self._reader.exists(self._reader.keys.met):
-            return None
-        self._group.create(self.after)
-        info = self._group.info()
-        assert info is not None
-        return info.last_delivered
-
 
 class NoticeStep(NamedTuple):
     """A notice that began or ended between two reports."""
@@ -233,8 +251,7 @@ class NoticeChanges:
     """Finds the changes of open notices; the position in `met` moves after the last of a report."""
 
     def __init__(self, reader: FeedReader) -> None:
-        self._reader, self._group = reader, reader.group(reader.keys.met, NOTICE_GROUP)
-        self.after = b"0-0"  # start of a new group
+        self._reader, self.position = reader, ReportPosition(reader, NOTICE_GROUP)
         self.reset()
 
     def reset(self) -> None:
@@ -242,7 +259,6 @@ class NoticeChanges:
         self._at: bytes | None = None
         self._open: dict[NoticeKey, AnyNotice] = {}
         self._left = deque[NoticeStep]()
-        self._passed = 0
 
     def next(self) -> NoticeStep | None:
         """Return the next change, until it is `done`; None if there is none.
@@ -254,14 +270,14 @@ class NoticeChanges:
         at, known = self._at, self._open
         self.reset()  # undone below unless Redis fails
         if at is None:
-            if (at := self._position()) is None:
+            if (at := self.position.read()) is None:
                 return None
             before = self._reader.last_entry(self._reader.keys.met, at)
             known = _open_in({} if before is None else as_object(message(before)))
         for page in self._reader.pages(self._reader.keys.met, at):
             for entry in page:
                 report, at = as_object(message(entry)), entry[0]
-                self._passed += 1
+                self.position.passed += 1
                 if "monitors" in report:
                     found = _open_in(report)
                     self._left = deque(_changes(known, found, at, report))
@@ -270,28 +286,14 @@ class NoticeChanges:
                     self._at, self._open = at, known
                     return self._left[0]
         self._at, self._open = at, known
-        if self._passed >= _REPORTS_PER_SAVE:
-            self._save(at)
+        self.position.move_if_far(at)
         return None
 
     def done(self) -> None:
         """Go on to the next change."""
         change = self._left.popleft()
         if not self._left:
-            self._save(change.entry)
-
-    def _save(self, at: bytes) -> None:
-        self._group.move(at)
-        self._passed = 0
-
-    def _position(self) -> bytes | None:
-        """Return the position, after creating the group unless it exists; None without reports."""
-        if not self._reader.exists(self._reader.keys.met):
-            return None
-        self._group.create(self.after)
-        info = self._group.info()
-        assert info is not None
-        return info.last_delivered
+            self.position.move(change.entry)
 
 
 def _open_in(report: Mapping[str, Any]) -> dict[NoticeKey, AnyNotice]:

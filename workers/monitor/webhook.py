@@ -95,9 +95,9 @@ class FeedAlarms:
     def on_started(self, cursor: bytes) -> None:
         """Start to deliver; a new consumer group begins after the cursor."""
         if not self._is_active:
-            self._queue.after = self._ends.after = cursor
+            self._queue.after = self._ends.position.start = cursor
             if self._notices is not None:
-                self._notices.after = cursor
+                self._notices.position.start = cursor
             self._restarts = True
         self._is_active = True
         self._wake(self)
@@ -177,7 +177,7 @@ class FeedAlarms:
         if wait is not None:
             self._ends.reset()
             return wait
-        self._ends.deliver_up_to(end.event.entry)
+        self._ends.position.move(end.event.entry)
         return 0.0
 
     def _deliver_notice(self) -> float | None:
