@@ -11,7 +11,9 @@ As t >= 0 never lowers coverage, and t + step > 1 misses nothing, the misses of 
 row are at most (1 - coverage) T + (1 + step) / step, for every sequence of examples (Gibbs & Candes
 2021, "Adaptive conformal inference under distribution shift"; the threshold itself is followed as
 in Angelopoulos, Candes & Tibshirani 2023, "Conformal PID control for time series prediction").
-With late labels a miss is by the threshold in force before the label, and the bound is on these.
+With late labels a miss is by the threshold in force before the label, and the bound is on these. As
+the answers given between a change and its first labels miss more often, the threshold then aims at
+three quarters of the misses.
 Where the most probable label alone is right more often than `coverage`, sets cover more.
 """
 
@@ -30,6 +32,9 @@ from online_svm.types import Bools, Floats, Ints
 
 STEP = 0.04
 """Step of the threshold; larger ones follow a change sooner, and give wider sets."""
+
+LATE_MISSES = 0.75
+"""Share of 1 - coverage that the threshold aims at if labels may come late."""
 
 RECENT_LABELS = 1000  # labels after which the counts of recent labels are halved
 
@@ -96,7 +101,9 @@ class LabelSets(Stored):
 
     def __init__(self, config: PredictorConfig) -> None:
         assert config.set_coverage is not None
-        self._coverage = config.set_coverage
+        self._misses = 1.0 - config.set_coverage  # share of labels that may miss their set
+        if config.takes_delayed_labels:
+            self._misses *= LATE_MISSES
         self.most = most_examples(config.label_budget)
         self._threshold = config.set_coverage
         self._labels = self._covered = 0
@@ -120,7 +127,7 @@ class LabelSets(Stored):
         `asked`, shape (m,): number of settled rows before each answer.
         """
         threshold, thresholds = self._threshold, [self._threshold]
-        hit, miss = -STEP * (1.0 - self._coverage), STEP * self._coverage
+        hit, miss = -STEP * self._misses, STEP * (1.0 - self._misses)
         for mass in ahead.tolist():
             if mass >= 0.0:
                 covers = mass <= threshold

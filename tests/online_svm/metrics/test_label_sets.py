@@ -122,6 +122,7 @@ def test_late_labels_count_by_the_threshold_before_them():
         )
     )
     threshold, sets = 0.9, predictor._engine.scoring.sets
+    misses = 0.75 * (1.0 - 0.9)
     masses = {}
     for i, x in enumerate(X):
         answer = predictor.step(Example(x.tolist(), id=str(i)))
@@ -133,7 +134,7 @@ def test_late_labels_count_by_the_threshold_before_them():
             predictor.label(str(j), labels[j])
             if j in masses:
                 hit = masses[j][labels[j]] <= threshold
-                threshold = max(0.0, threshold + (-STEP * (1.0 - 0.9) if hit else STEP * 0.9))
+                threshold = max(0.0, threshold + STEP * (-misses if hit else 1.0 - misses))
     assert predictor._engine.scoring.sets is sets
     assert sets.threshold == threshold
     assert sets.report().labels > 200
