@@ -100,7 +100,7 @@ class WorkerContext:
     redis: RedisContext
     writer: str  # name of this worker, for people
     refits: Refits
-    observe: "Callable[[str, Outcome], None]"  # called with each committed batch
+    observe: "Callable[[str, Outcome], None] | None"  # called with each committed batch
     replays: ReplayBudget
     fetcher: SnapshotFetcher
 
@@ -390,7 +390,7 @@ class FeedTask:
         if session.needs_refit and not self._may_start_early(session):
             # Even without input, so that the next entry is answered at once.
             return TaskEvent.NEEDS_REFIT if session.is_refit_pending else TaskEvent.HAS_WORK
-        if session.is_spent:
+        if session.input.is_spent:
             return TaskEvent.IS_SPENT
         return TaskEvent.IS_BLOCKED if self.blocked_until > time.monotonic() else TaskEvent.HAS_WORK
 
@@ -474,7 +474,8 @@ class FeedTask:
 
     def _committed(self, outcome: "Outcome") -> None:
         self._context.replays.note(self.feed, self._running.unsaved)
-        self._context.observe(self.feed, outcome)
+        if self._context.observe is not None:
+            self._context.observe(self.feed, outcome)
 
     def _take_snapshot(self) -> None:
         self._running.snapshot()

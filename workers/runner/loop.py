@@ -7,6 +7,7 @@ take snapshots that shorten the replays after a kill; wait until something arriv
 for the refit, the consumers, the lease or the recovery of another.
 """
 
+import functools
 import os
 import time
 from collections import OrderedDict, deque
@@ -65,13 +66,7 @@ IDLE_CHECKS_PER_SECOND = 20
 
 
 class FeedLoop:
-    """Serves feeds until it is stopped.
-
-    Attributes
-    ----------
-    collections : FullCollections
-        Put off while feeds are taken over; the owner of the loop must allow them again.
-    """
+    """Serves feeds until it is stopped."""
 
     def __init__(
         self, context: WorkerContext, leases: Leases, reader: SharedReader, outages: Outages
@@ -89,6 +84,7 @@ class FeedLoop:
         self._unlogged: list[FeedTask] = []  # parked since `log_parked`
         self._check_order: deque[str] = deque()  # of the inputs of idle feeds
         self._checked_at = time.monotonic()
+        # Put off while feeds are taken over; the owner of the loop must allow them again.
         self.collections = FullCollections()
         self._failures, self._stalled = self._count_failures(), 0
         self._served: set[str] = set()  # since the last wait
@@ -128,8 +124,7 @@ class FeedLoop:
     def run_turn(self, max_wait: float) -> None:
         """Serve the feeds once; if there is nothing to do, wait for up to `max_wait` seconds."""
         self._follow_leases()
-        self._retry_parked()
-        self._resume_silent()
+        self._retry()
         self._check_ownership()
         self._check_idle_feeds()
         self._answer()
@@ -164,29 +159,18 @@ class FeedLoop:
             if task is None or task.lease is not lease:
                 continue
             if task.state in (TaskState.LEASE, TaskState.HELD):
-                task.follow_lease()
-                self._settle(task)
+                self._do(task, task.follow_lease)
             elif task.is_at_work:
-                task.check_ownership()
-                self._settle(task)
+                self._do(task, task.check_ownership)
 
-    def _retry_parked(self) -> None:
-        """Request the leases of parked feeds whose retry time has come."""
-        parked = self._groups[TaskState.PARKED]
-        if not parked:
-            return
-        now = time.monotonic()
+    def _retry(self) -> None:
+        """Request the leases of parked feeds whose retry time has come; resume silent feeds."""
+        now, parked = time.monotonic(), self._groups[TaskState.PARKED]
         for task in [task for task in parked.values() if task.retry_at <= now]:
-            task.retry()
             task.lease = self._leases.request(task.feed)
-            self._settle(task)
-
-    def _resume_silent(self) -> None:
-        """Resume feeds whose node answers again."""
-        for feed in self._outages.due() if self._outages else ():
-            task = self.feeds[feed]
-            task.resume()
-            self._settle(task)
+            self._do(task, task.retry)
+        for feed in self._outages.due():  # their node answers again
+            self._do(self.feeds[feed], self.feeds[feed].resume)
 
     def _check_ownership(self) -> None:
         """After a lost connection, check that this process still owns every feed."""
@@ -196,8 +180,7 @@ class FeedLoop:
         self._failures = failures
         for task in list(self.feeds.values()):
             if task.is_at_work:
-                task.check_ownership()
-                self._settle(task)
+                self._do(task, task.check_ownership)
         self._failures = self._count_failures()
 
     def _check_idle_feeds(self) -> None:
@@ -214,15 +197,13 @@ class FeedLoop:
                 continue
             self._check_order.append(feed)
             if task.state is TaskState.IDLE and feed not in self._unconfirmed:
-                task.idle()
-                self._settle(task)
+                self._do(task, task.idle)
 
     def _answer(self) -> None:
         """Answer feeds that have input, in fair turns."""
         for state in (TaskState.REFIT, TaskState.BLOCKED):
             for task in list(self._groups[state].values()):
-                task.look()
-                self._settle(task)
+                self._do(task, task.look)
         end = time.perf_counter() + SERVE_SECONDS
         while (next_feed := self._turns.next()) is not None:
             task = self.feeds[next_feed]
@@ -241,8 +222,7 @@ class FeedLoop:
         held, starting = self._groups[TaskState.HELD], self._groups[TaskState.STARTING]
         while held and len(starting) < MAX_STARTS:
             task = next(iter(held.values()))
-            task.start()
-            self._settle(task)
+            self._do(task, task.start)
         if not starting:
             self.collections.allow()
             return
@@ -250,8 +230,7 @@ class FeedLoop:
         task = next(iter(starting.values()))
         starting.move_to_end(task.feed)
         began = time.perf_counter()
-        task.start_step()
-        self._settle(task)
+        self._do(task, task.start_step)
         was_short = time.perf_counter() - began < 1e-4  # it waits for a refit
         self._stalled = self._stalled + 1 if was_short else 0
 
@@ -272,8 +251,7 @@ class FeedLoop:
             del self._unconfirmed[feed]
             self._served.add(feed)
             if task.is_at_work or task.state is TaskState.STOPPED:
-                task.finish_commit()
-                self._settle(task)
+                self._do(task, task.finish_commit)
 
     def _bound_replays(self) -> None:
         """Take snapshots early while the replays after a kill would take too long."""
@@ -283,8 +261,7 @@ class FeedLoop:
             task = next((each for each in found if each.may_snapshot), None)
             if task is None:
                 return
-            task.take_snapshot()
-            self._settle(task)
+            self._do(task, task.take_snapshot)
 
     def _cover(self) -> None:
         """Start blocked reads for the feeds that wait for input."""
@@ -304,8 +281,7 @@ class FeedLoop:
             task = self._uncover(read)
             if task is not None:
                 read.input.put(entries, may_be_more)
-                task.look()
-                self._settle(task)
+                self._do(task, task.look)
         for read in quiet:
             task = self._uncover(read)
             if task is not None:
@@ -348,6 +324,11 @@ class FeedLoop:
         if self._outages:
             max_wait = min(max_wait, self._outages.seconds_left())
         return min(max_wait, self._reader.seconds_left)
+
+    def _do(self, task: FeedTask, step: Callable[[], None]) -> None:
+        """Do a step of a feed, then group the feed by the state that the step left it in."""
+        step()
+        self._settle(task)
 
     def _settle(self, task: FeedTask) -> None:
         """Group a feed by its state, after each step; do what the state needs on entry."""
@@ -437,9 +418,8 @@ class FeedSupervisor:
             log.info("feed given up: it is another process's now", feed=feed)
             self.loop.remove(feed)
             self.watch.on_feed_removed(feed)
-        named = [feed for feed in selected if feed in self.selection.names]
-        listed = [feed for feed in selected if feed not in self.selection.names]
-        new = [feed for feed in (*named, *listed) if feed not in feeds]
+        new = [feed for feed in selected if feed not in feeds]
+        new.sort(key=lambda feed: feed not in self.selection.names)
         room = max(0, self.max_feeds - len(feeds))
         if len(new) > room and not self.is_full:
             log.warning(
@@ -469,27 +449,25 @@ def worker_context(
     Without a `pool`, the first feed that needs one starts one; `child`, a refit process that was
     started early, starts one at once.
     """
-    own_pool: list[RefitPool] = []
 
-    def start_pool(first: Child | None) -> RefitPool:
+    @functools.cache
+    def own_pool() -> RefitPool:
         started = RefitPool(
-            settings.refit_processes, redis.stop, settings.refit_memory, first=first
+            settings.refit_processes, redis.stop, settings.refit_memory, first=child
         )
         opened.callback(started.close)
-        own_pool.append(started)
         return started
 
     def refits(used: WorkerSettings, telemetry: Telemetry) -> PooledRefitter:
-        shared = pool or (own_pool[0] if own_pool else start_pool(None))
-        return shared.refitter(used.predictor, telemetry, redis.stop)
+        return (pool or own_pool()).refitter(used.predictor, telemetry, redis.stop)
 
     with ExitStack() as opened:
         if child is not None:
-            start_pool(child)
+            own_pool()
         fetcher = SnapshotFetcher(redis.url, redis.stop.wake)
         opened.callback(fetcher.close)
         budget = ReplayBudget(settings.replay_budget)
-        yield WorkerContext(redis, writer, refits, observe or _ignore, budget, fetcher)
+        yield WorkerContext(redis, writer, refits, observe, budget, fetcher)
 
 
 @contextmanager
@@ -527,7 +505,3 @@ def feed_supervisor(
         yield FeedSupervisor(
             loop, context, selection, settings.max_feeds, feed_factory, registry, leases, watch
         )
-
-
-def _ignore(_feed: str, _outcome: Outcome) -> None:
-    pass

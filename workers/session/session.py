@@ -13,7 +13,6 @@ are atomic, so a worker may die at any instruction.
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from online_svm.predictor.batch import Waits
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -53,8 +52,6 @@ from workers.session.spans import BatchTraces
 
 log = Logger("online_svm.worker")
 
-Observer = Callable[[Outcome], None]
-
 BATCH_BYTES = 1 << 22  # approximate bytes of input that are read, and answered, at once
 
 
@@ -87,13 +84,14 @@ class Session:
     _unsent_outcome: Outcome | None  # its commit is not sent yet
     _answering: Waits[Outcome] | None  # a batch that is partly answered
     _recovering: Generator[None, None, None] | None
+    _unbroken: tuple[object, ...]  # of the connection, when ownership was last checked
 
     def __init__(
         self,
         recovery: Recovery,
         options: SessionOptions | None = None,
         lease: HeldLease | None = None,
-        observe: Observer | None = None,
+        observe: Callable[[Outcome], None] | None = None,
         backpressure: ConsumerBackpressure | None = None,
         publisher: Publisher | None = None,
     ) -> None:
@@ -118,11 +116,6 @@ class Session:
     def cursor(self) -> bytes:
         """ID of the last answered entry, committed or not."""
         return self._answered_position.cursor
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether all input that has arrived is answered."""
-        return self.input.is_spent
 
     @property
     def needs_refit(self) -> bool:
@@ -177,7 +170,7 @@ class Session:
         return self._pending is None or self._store.has_reply(self._pending[0].sent)
 
     def reads(self) -> list[StreamRead]:
-        """Return the stream to wait for when the session is spent."""
+        """Return the stream to wait for when the input is spent."""
         if not self.input.is_spent:
             return []
         return [StreamRead(self._store.keys.feed, self._store.keys.input, self.cursor, self.input)]
@@ -272,15 +265,25 @@ class Session:
         """
         if self._lease is not None and self._lease.pop_loss():
             self._is_lost = True
-        if not self._is_lost and self._unbroken == self._store.unbroken:
+        store = self._store
+        if not self._is_lost and self._unbroken == store.unbroken:
             return
         self.finish_commit()
         if self.is_recovering:
             return
         self._restart_read()  # buffered entries may be from another Redis
-        if self._is_position_unchanged():
+        self._unbroken, state = store.unbroken, store.state()
+        self._is_lost = False
+        if state is None:
+            raise lost(store.keys)
+        if state.epoch > self.epoch:
+            raise Fenced(
+                f"feed {store.keys.feed!r}: {state.writer!r} has taken over (epoch {state.epoch}, "
+                f"this writer's {self.epoch})"
+            )
+        if (state.epoch, state.position) == (self.epoch, self.position):
             self._check_input()
-        else:
+        else:  # Redis lost its last writes, or ran a commit whose reply was lost
             self.reload()
 
     def _check_input(self) -> None:
@@ -339,12 +342,8 @@ class Session:
         """Wait for the commit of a sent snapshot, if any."""
         if self._pending is None:
             return
-        pending, self._pending = self._pending, None
         try:
-            self._confirm(pending[0])
-        except Unavailable:
-            self._pending = pending  # it may be confirmed later
-            raise
+            self._confirm(self._pending)
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
             self._store.note("snapshot_not_kept", "the feed moved")
@@ -374,7 +373,7 @@ class Session:
         self._stored_duplicates = self._recent.duplicates
         self._predictor.drain_changed_kinds()  # before the replay they were logged
         self.epoch, self._is_lost = recovered.epoch, False
-        self._unbroken = self._store.unbroken  # when ownership was last checked
+        self._unbroken = self._store.unbroken
         self._snapshot_seq = recovered.position.seq - recovered.unsaved
         log.info(
             "at work", feed=self._store.keys.feed, epoch=recovered.epoch, seq=self.position.seq,
@@ -384,27 +383,13 @@ class Session:
     def _writer(
         self, config_hash: str, kept: KeptSnapshots, predictor: OnlinePredictor
     ) -> CommitWriter:
+        def examples() -> int | None:
+            return kept_examples(predictor.config.window, predictor.delayed_labels.counts.pending)
+
+        options, backpressure = self._options, self._backpressure
         return CommitWriter(
-            self._store, config_hash, partial(_examples_of_input, predictor), kept,
-            self._options.keep_input, self._backpressure,
-        )  # fmt: skip
-
-    def _is_position_unchanged(self) -> bool:
-        """Return whether epoch and position in Redis are those of this session.
-
-        They are not if Redis lost its last writes, or ran a commit whose reply was lost.
-        """
-        self._unbroken = self._store.unbroken
-        keys, state = self._store.keys, self._store.state()
-        self._is_lost = False
-        if state is None:
-            raise lost(keys)
-        if state.epoch > self.epoch:
-            raise Fenced(
-                f"feed {keys.feed!r}: {state.writer!r} has taken over (epoch {state.epoch}, this "
-                f"writer's {self.epoch})"
-            )
-        return (state.epoch, state.position) == (self.epoch, self.position)
+            self._store, config_hash, examples, kept, options.keep_input, backpressure
+        )
 
     def _restart_read(self) -> None:
         """Drop entries that were read but not answered, and pending reads."""
@@ -427,39 +412,30 @@ class Session:
         commit = Commit(
             self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq, alarms=outcome.alarms,
-            fields=self._pending_labels() | self._changed_kinds() | self._duplicates(),
+            fields=self._changed_fields(),
             answered_ids=outcome.answered_ids,
         )  # fmt: skip
         return self._send(commit, with_snapshot=self._is_snapshot_due())
 
-    def _pending_labels(self) -> dict[str, bytes]:
-        """Return the fields of the state about labels that are still missing."""
-        labels = self._predictor.delayed_labels
-        if not labels.is_delayed:
-            return {}
-        return {PENDING: PendingLabels.of(labels).encode()}
+    def _changed_fields(self) -> dict[str, bytes]:
+        """Return the fields of the state that changed since the last commit.
 
-    def _duplicates(self) -> dict[str, bytes]:
-        """Return the field of the state about duplicates, if it changed since the last commit."""
-        if (found := self._recent.duplicates) == self._stored_duplicates:
-            return {}
-        self._stored_duplicates = found
-        return {DUPLICATES: b"%d" % found}
-
-    def _changed_kinds(self) -> dict[str, bytes]:
-        """Return the field of the state about changed kinds, if it changed since the last commit.
-
-        Each change is logged once.
+        Each changed kind is logged once.
         """
+        predictor, fields = self._predictor, dict[str, bytes]()
+        if predictor.delayed_labels.is_delayed:
+            fields[PENDING] = PendingLabels.of(predictor.delayed_labels).encode()
         before = {(kind.feature, kind.came) for kind in self._stored_kinds}
-        for kind in self._predictor.drain_changed_kinds():
+        for kind in predictor.drain_changed_kinds():
             if (kind.feature, kind.came) not in before:
                 log.warning(kind.words, feed=self._store.keys.feed)
-        found = self._predictor.changed_kinds
-        if found == self._stored_kinds:
-            return {}
-        self._stored_kinds = found
-        return {KINDS: encode_kinds(found)}
+        if predictor.changed_kinds != self._stored_kinds:
+            self._stored_kinds = predictor.changed_kinds
+            fields[KINDS] = encode_kinds(self._stored_kinds)
+        if self._recent.duplicates != self._stored_duplicates:
+            self._stored_duplicates = self._recent.duplicates
+            fields[DUPLICATES] = b"%d" % self._stored_duplicates
+        return fields
 
     @property
     def _is_overdue(self) -> bool:
@@ -482,13 +458,9 @@ class Session:
         """Do `finish_commit`, but start no refits."""
         if self._pending is None:
             return True
-        pending, self._pending = self._pending, None
-        sent, outcome = pending
+        _, outcome = pending = self._pending
         try:
-            self._confirm(sent)
-        except Unavailable:
-            self._pending = pending  # it may be confirmed later
-            raise
+            self._confirm(pending)
         except PositionMoved:
             self.reload()
         except BatchChanged:
@@ -498,13 +470,20 @@ class Session:
             self.reload()
         else:
             if outcome is not None:
-                self._report_committed(outcome)
+                if self._observe is not None:
+                    self._observe(outcome)
+                self._traces.committed(outcome)
             return True
         return False
 
-    def _confirm(self, sent: SentCommit) -> None:
-        """Wait for a commit, then update the position."""
-        is_kept = self._commits.confirm(sent)
+    def _confirm(self, pending: tuple[SentCommit, Outcome | None]) -> None:
+        """Wait for the pending commit, then update the position."""
+        (sent, _), self._pending = pending, None
+        try:
+            is_kept = self._commits.confirm(sent)
+        except Unavailable:
+            self._pending = pending  # it may be confirmed later
+            raise
         self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
         if sent.commit.alarms:
             self._store.note_raised([entry_id for entry_id, _ in sent.commit.alarms])
@@ -517,11 +496,6 @@ class Session:
             self._store.note("input_ended", END)
         self.position = sent.commit.after
 
-    def _report_committed(self, outcome: Outcome) -> None:
-        if self._observe is not None:
-            self._observe(outcome)
-        self._traces.committed(outcome)
-
     def _publish(self) -> None:
         """Store finished fits, and publish the state at the last sent commit, if it is time."""
         keep_finished(self._store, self._refits)
@@ -529,16 +503,11 @@ class Session:
             self._publisher.offer(self._predictor, self._answered_position, self.epoch)
 
 
-def _examples_of_input(predictor: OnlinePredictor) -> int | None:
-    """Return for how many examples of the predictor the input is kept."""
-    return kept_examples(predictor.config.window, predictor.delayed_labels.counts.pending)
-
-
 def assemble(
     recovery: Recovery,
     settings: WorkerSettings,
     lease: HeldLease | None = None,
-    observe: Observer | None = None,
+    observe: Callable[[Outcome], None] | None = None,
 ) -> Session:
     """Return a session with these settings; it still has to take the feed over."""
     store, backpressure = recovery.store, None
