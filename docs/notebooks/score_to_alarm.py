@@ -4,7 +4,7 @@
 # A model was trained once and scores each case; the outcome is known later. The scores are
 # calibrated as outcomes come, and an alarm says when the world has changed.
 #
-# `pip install 'online-svm[service]'` has all that this notebook imports.
+# The extra `service` has all that this notebook imports.
 
 # %%
 import matplotlib.pyplot as plt

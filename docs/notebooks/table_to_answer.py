@@ -4,7 +4,7 @@
 # Columns of numbers, texts and gaps go in as they are; each answer has a probability and an
 # interval that say how often it is right.
 #
-# `pip install 'online-svm[service]' pandas` has all that this notebook imports.
+# The extra `service` and pandas are all that this notebook imports.
 
 # %%
 import matplotlib.pyplot as plt
