@@ -136,24 +136,6 @@ def test_other_classes_mean_a_new_beginning():
     np.testing.assert_array_equal(recent.answer(*sample(90, 4)), fresh.answer(*sample(90, 4)))
 
 
-def test_a_damaged_state_is_refused():
-    recent = recent_map()
-    recent.answer(*sample(200))
-    state = recent.state()
-    of_two = TemperatureScaling().fit([[-1.0], [1.0]], [0, 1]).state()
-    for damage in (
-        {"columns": state["columns"] + 1},
-        {"scores": state["scores"][:-1]},
-        {"scores": state["scores"] * np.nan},
-        {"since": np.array([FIT_EVERY])},
-        {f"map.{name}": array for name, array in of_two.items()},
-    ):
-        with pytest.raises(
-            ValueError, match=r"RecentCalibrator: '(columns|scores|since)'|of 2 classes"
-        ):
-            restored(state | damage)
-
-
 def test_the_experts_of_two_classes_are_the_pair_and_a_sigmoid_of_recent_scores():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(700, 1))

@@ -1,6 +1,8 @@
 """A snapshot with a damaged part is refused, and changes nothing: the shape of each part."""
 
 import functools
+from contextlib import suppress
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -176,6 +178,10 @@ DAMAGES = {name: ("plain", damage) for name, damage in BEYOND.items()} | {
     "weights beyond any": ("plain", of_result(filled("model.stack.weights"))),
     "a constant beyond any": ("plain", of_result(filled("model.stack.constant"))),
     "late weights beyond any": ("plain", filled("active.lately.weights")),
+    "fitted before the first label": ("plain", put("experts", "fitted_at", value=-1)),
+    "labels of a text": ("plain", put("experts", "n_labels", value="3")),
+    "neither stale nor not": ("plain", put("experts", "is_stale", value=2)),
+    "experts of no model": ("plain", put("experts", "model", value=None)),
     "a window of -1": ("plain", put("windowed", "count", value=-1)),
     "a window of too few": ("plain", put("windowed", "count", value=3)),
     "a window of a text": ("plain", put("windowed", "count", value="60")),
@@ -193,6 +199,80 @@ DAMAGES = {name: ("plain", damage) for name, damage in BEYOND.items()} | {
     "a time less": ("late", lambda _, a: a.update({TIMES: a[TIMES][1:]})),
     "nothing settled": ("late", lambda _, a: a.pop("late.settled")),
 }  # fmt: skip
+
+
+FREE = (".X", ".parameters", ".limit", "features.edges", "features.first", "probs", "rows")
+"""Arrays that may be wider, may have gaps, or whose numbers are used whatever they are."""
+
+
+def misfits(name, array):
+    """Yield arrays of other shapes, of another type, and with gaps."""
+    if array.size:
+        yield array[:-1]
+    if not name.startswith("active.map."):  # counts are converted
+        with np.errstate(invalid="ignore"):
+            yield array.astype("<i8" if array.dtype.kind == "f" else "<f8")
+    if array.size and not name.endswith(FREE):
+        yield array[..., :-1]
+        if array.dtype.kind == "f":
+            yield np.full_like(array, np.nan)
+
+
+def taken_by(predictor, header, damaged):
+    """Return the names of damaged arrays with which a predictor is restored all the same."""
+    taken = []
+    for name, arrays in damaged:
+        with suppress(InvalidSnapshot):
+            predictor.restore(pack(dict(header), arrays))
+            taken.append(name)
+    return taken
+
+
+def test_an_array_that_is_missing_or_of_another_shape_or_type_is_refused():
+    header, arrays = unpack(snapshot_of("plain"))
+    names = sorted(arrays.keys() - {"learner", "active.result", "memory_chunk.0"})
+    missing = ((name, {key: arrays[key] for key in arrays if key != name}) for name in names)
+    others = ((n, arrays | {n: misfit}) for n in names for misfit in misfits(n, arrays[n]))
+    assert taken_by(OnlinePredictor(CONFIGS["plain"]), header, chain(missing, others)) == []
+
+
+HISTORY, EXCHANGEABILITY = "experts.history.", "monitors.tests.exchangeability."
+OUTSIDE = {
+    ("plain", f"{INTERVALS}columns"): [lambda a: a + 3],
+    ("plain", f"{INTERVALS}means"): [np.negative],
+    **{("plain", f"{INTERVALS}{part}"): [lambda a: a - 1.0] for part in ("low", "high", "moved")},
+    ("plain", f"{INTERVALS}since"): [lambda _: np.array([49])],
+    ("plain", f"{INTERVALS}first"): [lambda a: a + 1, lambda a: a - 1],
+    ("plain", f"{RECENT}columns"): [lambda a: a + 1],
+    ("plain", f"{RECENT}since"): [lambda a: a + 50],
+    ("plain", "experts.simple.counts"): [np.negative, lambda a: a * np.inf],
+    ("three classes", "experts.simple.fitted"): [
+        lambda a: a + 2, lambda a: a - 1, lambda a: a[::-1], lambda a: a * [0, 0, 1],
+    ],
+    ("plain", "experts.first.columns"): [lambda a: a + 2],
+    ("plain", f"{HISTORY}frequencies"): [np.negative],
+    ("plain", f"{HISTORY}transitions"): [lambda a: a - 1e6],
+    ("plain", f"{HISTORY}precision"): [np.negative, np.zeros_like, lambda a: a * np.inf],
+    ("plain", f"{HISTORY}last"): [lambda _: np.array([3]), lambda _: np.array([-2])],
+    ("late", "experts.weights.weights"): [
+        lambda a: a * 1.1, lambda a: a + a[:, :1] * [-2.0, 2.0, *[0.0] * 7], np.negative,
+    ],
+    ("late", "experts.weights.trust"): [lambda a: a + 0.1, lambda a: 2.0 * a],
+    ("late", "experts.weights.credited"): [lambda a: a + 51, lambda a: a - 99],
+    ("plain", f"{EXCHANGEABILITY}left"): [lambda _: np.array([-5])],  # it would wait for ever
+    # Of no bytes, but it would fill the memory.
+    ("plain", f"{EXCHANGEABILITY}means"): [lambda _: np.zeros((0, 1 << 45))],
+    ("plain", "monitors.tests.features.counts"): [lambda a: np.full_like(a, 3)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), OUTSIDE, ids=[f"{kind}: {name}" for kind, name in OUTSIDE]
+)
+def test_values_that_a_part_cannot_have_are_refused(kind, name):
+    header, arrays = unpack(snapshot_of(kind))
+    damaged = [(name, arrays | {name: change(arrays[name])}) for change in OUTSIDE[kind, name]]
+    assert taken_by(OnlinePredictor(CONFIGS[kind]), header, damaged) == []
 
 
 @pytest.mark.parametrize(("kind", "damage"), DAMAGES.values(), ids=DAMAGES)

@@ -232,20 +232,3 @@ def test_experts_that_remain_keep_their_weights_in_proportion(change, is_delayed
 def test_the_same_experts_are_the_same_average():
     average = learned(PAIR)
     assert average.of_experts(dict(PAIR)) is average
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("weights", lambda held: held[:, 1:]), ("weights", lambda held: held * 1.1),
-        ("weights", lambda held: held * [0.0, 1.0, 1.0, 1.0]), ("weights", lambda held: -held),
-        ("weights", lambda held: held * np.nan), ("trust", lambda held: held[1:]),
-        ("trust", lambda held: held + 0.1), ("credited", lambda held: held + 51),
-        ("credited", lambda held: held - 9),
-    ],
-)  # fmt: skip
-def test_a_state_that_does_not_fit_is_refused(name, change):
-    state = ExpertAverage(PAIR, is_delayed=True).state()
-    ExpertAverage(PAIR, is_delayed=True).restore(state)
-    with pytest.raises(ValueError, match=name):
-        ExpertAverage(PAIR, is_delayed=True).restore(state | {name: change(state[name])})

@@ -24,7 +24,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.recent_interval import RecentIntervals
-from online_svm.storage.state import State, pack, unpack
+from online_svm.storage.state import pack, unpack
 from online_svm.stream.input_batch import Example
 from online_svm.stream.labels import ClassView
 
@@ -284,27 +284,6 @@ def learned(k=3, **changes):
     ensemble.answer(RowsToLearn(X, None, np.array([int(y[1]) for y in labels]), None))
     ensemble.fit_if_due(32, 32, None, None)
     return ensemble
-
-
-def test_a_damaged_state_is_refused():
-    ensemble = learned()
-    header, arrays = ensemble.state()
-    for change in (
-        {"first.X": arrays["first.X"][1:]},
-        {"first.X": np.zeros((30, 0, 2))},
-        {"first.columns": arrays["first.columns"] + 2},
-        {"weights.weights": arrays["weights.weights"][:, 1:]},
-        {"weights.trust": 2.0 * arrays["weights.trust"]},
-        {"corrected.logs": arrays["corrected.logs"] * np.nan},
-        {"simple.counts": -arrays["simple.counts"]},
-        {"history.last": np.array([3])},
-        {"intervals.since": np.array([49])},
-    ):
-        with pytest.raises(ValueError, match=r".+"):
-            ExpertEnsemble(ensemble._config).restore(State(header, arrays | change))
-    for change in ({"fitted_at": -1}, {"n_labels": "3"}, {"is_stale": 2}, {"model": None}):
-        with pytest.raises(ValueError, match=r".+"):
-            ExpertEnsemble(ensemble._config).restore(State(header | change, arrays))
 
 
 @pytest.mark.parametrize("part", ["experts", "forecasts", "history"])

@@ -6,7 +6,6 @@ from predictor_answers import corrected
 from scipy.special import softmax
 
 from online_svm.predictor.label_history import N_FEATURES, RIDGE, LabelHistory
-from online_svm.storage.state import State
 
 FREQUENCY_MEMORY = 0.5 ** (1.0 / np.array([1.0, 5.0, 50.0]))
 RESIDUAL_MEMORY = FREQUENCY_MEMORY[1:]
@@ -167,29 +166,3 @@ def test_classes_that_become_unknown_share_the_unseen_slot():
 
 def test_an_expert_that_learned_nothing_moves_to_no_last_label():
     assert LabelHistory(2).moved([0, 2], 3).state().arrays["last"].tolist() == [-1]
-
-
-def test_a_damaged_state_is_refused():
-    history = LabelHistory(3)
-    corrected(history, *sample(100, 3))
-    state = history.state().arrays
-    for damage in (
-        {"frequencies": state["frequencies"][:, 1:]},
-        {"frequencies": -state["frequencies"]},
-        {"residuals": state["residuals"] * np.nan},
-        {"transitions": state["transitions"] - 1e6},
-        {"transitions": state["transitions"][0]},
-        {"weights": state["weights"][1:]},
-        {"precision": state["precision"][:6]},
-        {"precision": state["precision"] * np.inf},
-        {"precision": -state["precision"]},
-        {"precision": np.zeros((N_FEATURES, N_FEATURES))},
-        {"last": np.array([3])},
-        {"last": np.array([-2])},
-        {"last": np.array([0, 0])},
-    ):
-        with pytest.raises(ValueError, match=r"LabelHistory|does not fit"):
-            restored(State({}, state | damage))
-    for name in state:
-        with pytest.raises((ValueError, KeyError)):
-            restored(State({}, {key: state[key] for key in state if key != name}))

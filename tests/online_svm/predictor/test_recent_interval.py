@@ -6,7 +6,6 @@ from predictor_answers import blocks, stream
 from scipy import stats
 from scipy.special import expit, logit
 
-from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.protocol import ProtocolConfig
 from online_svm.predictor.recent_interval import (
@@ -153,26 +152,6 @@ def test_a_class_that_becomes_known_was_never_said_and_the_others_keep_their_cou
             assert found[i, place] == pytest.approx(expected, abs=1e-9)
     asked = answered(after, np.array([-1]), np.full((1, 5), 0.2))
     assert asked[0, 1].tolist() == [0.0, pytest.approx(1.0, abs=1e-3)]
-
-
-def test_a_damaged_state_is_refused():
-    held = RecentIntervals(LEVEL, THREE)
-    answered(held, *sample(200))
-    state = held.state()
-    for damage in (
-        {"columns": state["columns"] + 3},
-        {"points": state["points"][:-1]},
-        {"points": state["points"] * np.nan},
-        {"low": state["low"][:, 1:]},
-        {"means": state["means"][:2]},
-        {"since": np.array([COUNT_EVERY - 1])},
-        {"first": np.array([1])},
-        {"first": np.array([-1])},
-        {"means": -state["means"]},
-        {"moved": -state["moved"]},
-    ):
-        with pytest.raises(InvalidSnapshot, match="RecentIntervals: "):
-            RecentIntervals(LEVEL, THREE).restore(state | damage)
 
 
 def test_what_was_said_outlives_a_model_and_an_answer_without_a_label_leaves_no_trace():

@@ -19,7 +19,6 @@ from online_svm.predictor.simple_experts import (
     next_fit,
 )
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.state import State
 
 
 def sample(n, k, d=4, seed=0):
@@ -188,34 +187,6 @@ def test_other_classes_keep_their_counts_and_wait_for_a_fit():
     found = answers(wider, np.ones((1, 4)))
     for expert in found:
         np.testing.assert_allclose(expert[0], np.array([3.5, 0.5, 1.5, 2.5]) / 8.0)
-
-
-def test_a_damaged_state_is_refused():
-    experts = fitted(*sample(50, 3), 3)
-    answers(experts, np.zeros((6, 4)), np.array([0, 0, 0, 1, 2, 2]))
-    state = experts.state().arrays
-    weights = state["weights"]
-    unscaled = {name: part for name, part in state.items() if not name.startswith("scaling.")}
-    for damaged in (
-        state | {"counts": state["counts"][1:]},
-        state | {"counts": -state["counts"]},
-        state | {"counts": state["counts"] * np.inf},
-        state | {"weights": weights[:1]},
-        state | {"weights": weights[:, 1:]},
-        state | {"weights": weights[..., 1:]},
-        state | {"weights": weights[..., :0]},
-        state | {"weights": weights * np.nan},
-        state | {"fitted": np.array([0, 1, 3])},
-        state | {"fitted": np.array([-1, 1, 2])},
-        state | {"fitted": np.array([1, 0, 2])},
-        state | {"fitted": np.array([0, 0, 2])},
-        state | {"fitted": np.array([0, 1])},
-        state | {"fitted": np.array([0]), "weights": weights[:, :1]},
-        state | {"scaling.mean": state["scaling.mean"][1:]},
-        unscaled,
-    ):
-        with pytest.raises(ValueError, match=r"SimpleExperts|does not fit|Scaling"):
-            restored(State({}, damaged))
 
 
 def test_a_fit_is_tight_enough_for_its_penalty():

@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.feature_monitor import FIRST_ROWS, N_CELLS, FeatureMonitor
 
 TIGHT = 1e6
@@ -127,14 +126,3 @@ def test_cuts_and_restarts_change_nothing(cuts):
     assert found == expected
     for name, array in whole.state().items():
         np.testing.assert_array_equal(array, part.state()[name])
-
-
-@pytest.mark.parametrize("name", ["counts", "sums", "first", "trees"])
-def test_a_state_that_does_not_fit_is_refused(name):
-    monitor = FeatureMonitor(TIGHT)
-    monitor.update(rows_of(0, m=10), np.arange(10))
-    state = monitor.state()
-    with pytest.raises(InvalidSnapshot):
-        FeatureMonitor(TIGHT).restore(state | {name: state[name][1:]})
-    with pytest.raises(InvalidSnapshot, match="counts"):
-        FeatureMonitor(TIGHT).restore(state | {"counts": np.full_like(state["counts"], 3)})
