@@ -98,14 +98,16 @@ def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -
         # Features beside a score that are not known yet must be learned, an entry after the other.
         if schema.scores is not None and (schema.scores.is_alone or not given.keys() & _FEATURES):
             return b"score" in given
+        has_score = schema.scores is not None  # features of an array have names then
         if b"x" not in given:
-            return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
+            return not has_score and len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         check_values(given[b"x"], schema, limits)
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
         if schema.is_mixed and isinstance(x, dict):
             return x.keys() <= schema.known.keys() and _CELL_TYPES.issuperset(map(type, values))
-        return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
+        is_row = not has_score and len(values) == schema.dimension
+        return is_row and {float, int}.issuperset(map(type, values))
     except (InvalidExample, ValueError, TypeError):
         return False
 

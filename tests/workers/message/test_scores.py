@@ -79,6 +79,15 @@ def test_ordinary_entries_with_scores_are_decoded_by_column():
         assert decode_columns([fields] * 20, schema(use), LIMITS) is not None
 
 
+@pytest.mark.parametrize("sent", [{b"x": b"[7,8]"}, {b"xb": np.array([7.0, 8.0]).tobytes()}])
+def test_an_array_as_long_as_the_columns_of_a_score_is_known_by_name(sent):
+    bare = FeatureSchema(
+        PredictorConfig(classes=("a", "b"), scores="probability", score_use="member")
+    )
+    found = decode([(b"1-0", {b"score": b"0.5"} | sent)], bare, LIMITS)
+    assert found.schema.names == ("score", "score_version", "x0", "x1")
+
+
 @pytest.mark.parametrize(
     ("fields", "case"),
     [
