@@ -13,6 +13,8 @@ AlarmAction = Literal["report", "refit", "reset"]
 MIN_NAMED_SHIFT = 0.25
 """Shift in standard deviations from which the wording names a feature; chance alone gives 0.05."""
 
+_RIGHT_MEAN = 0.02  # mean of y - p up to which an overall alarm is of ranges that differ
+
 
 @dataclass(frozen=True, slots=True)
 class Moved(StrictRecord):
@@ -38,6 +40,8 @@ class Alarm(StrictRecord):
     'class b: announced 90 of 100, true were 84 (81 to 87), in 910 since example 4,000'
     >>> replace(off, scope="overall", name=None).gist
     'announced 90 of 100, right were 84 (81 to 87)'
+    >>> replace(off, scope="overall", name=None, estimate=0.01, lower=-0.02, upper=0.04).gist
+    'too high in some ranges, too low in others: announced 90 of 100, right were 91 (88 to 94)'
     >>> replace(off, kind="exchangeability", scope="labels").words
     'the share of class b has changed (watched since example 4,000)'
     >>> replace(off, examples=None).words_since("Tue 2026-11-24 09:12 UTC")
@@ -118,7 +122,9 @@ standard deviations'
             part = part_words(self.scope, self.name)
             return f"{part or 'overall'}: the probability was off by more than the tolerance"
         shares = (min(max(p + float(deviation or 0.0), 0.0), 1.0) for deviation in deviations)
-        return of_hundred(part_words(self.scope, self.name), p, *shares)
+        found = of_hundred(part_words(self.scope, self.name), p, *shares)
+        is_mean_right = self.scope == "overall" and abs(self.estimate or 0.0) <= _RIGHT_MEAN
+        return f"too high in some ranges, too low in others: {found}" if is_mean_right else found
 
     @property
     def finding(self) -> str:

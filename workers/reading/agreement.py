@@ -55,6 +55,7 @@ class ReportedAgreement:
     since: Span
     tolerance: float
     event: str | None  # of which a range's probability is; None: that the predicted label is right
+    is_of_score: bool  # whether the probabilities are a watched score, not those of the answers
     gone: str  # a class that no longer comes, or ""
     new: str  # a class that was never announced, or ""
 
@@ -71,6 +72,7 @@ class ReportedAgreement:
             since=Span(since, words),
             tolerance=number(settings.get("tolerance", DEFAULT_TOLERANCE)),
             event=None if event is None else str(event)[:60],
+            is_of_score=settings.get("score_use") == "watched",
             gone=_class_with(report, announced=True),
             new=_class_with(report, announced=False),
         )
@@ -99,8 +101,9 @@ class ReportedAgreement:
             announced, came = (number(of_range.get(name)) for name in ("announced", "frequency"))
             ends = " to ".join(share(number(of_range.get(name))) for name in ("lower", "upper"))
             of = "" if self.event is None else f" for {self.event}"
-            what = of_hundred(f"answers of {ends}{of}", announced, came)
-            advice = "Do not act on these answers. No test has raised an alarm."
+            noun = "scores" if self.is_of_score else "answers"
+            what = of_hundred(f"{noun} of {ends}{of}", announced, came)
+            advice = f"Do not act on these {noun}. No test has raised an alarm."
             yield evidence, f"{what}, {span.words}", advice
         if span["apart"] > _APART * self.tolerance:
             what = f"probabilities differ from frequencies by {share(span['apart'])}"
@@ -148,7 +151,8 @@ class ReportedAgreement:
         bound, rare = self.bound, self.rare
         assert bound is not None
         of_rare = f", class {rare[0]} within a factor of {rare[1]:.1f}" if rare else ""
-        return f"right within {bound:.2g}{of_rare} {self.since.words}".replace(" 0.", " .", 1)
+        of = "the watched score is " * self.is_of_score
+        return f"{of}right within {bound:.2g}{of_rare} {self.since.words}".replace(" 0.", " .", 1)
 
     @property
     def needed(self) -> str:

@@ -158,7 +158,7 @@ def _of_benefit(
 ) -> Verdict:
     """Return the verdict on probabilities that hold: whether they help."""
     saved = saving(report, settings)
-    beside = saved.words if saved else accuracies(report)
+    beside = saved.words if saved else "" if agreed.is_of_score else accuracies(report)
     beside = beside and f" ({beside})"
     holds = f"Holds: {agreed.words}"
     if agreed.helps is False:
