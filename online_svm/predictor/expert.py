@@ -32,7 +32,7 @@ class Expert(Stored):
     Its answers and state do not depend on how rows are cut into calls.
     """
 
-    outputs: ClassVar[tuple[str, ...]]  # names of its probabilities; each has a weight
+    outputs: tuple[str, ...]  # names of its probabilities; each has a weight
     group: ClassVar[str] = "labels"  # whose credit they have; see `expert_average.GROUPS`
     corrects: ClassVar[bool] = False  # whether it corrects "average", which the others make
     n_stored: ClassVar[int] = 0  # numbers of each class that are stored until a label comes

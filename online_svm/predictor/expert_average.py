@@ -51,8 +51,10 @@ THEN = Weighting((0.63, 0.27, 0.10), 0.01, 0.1, is_present=False, trust=0.3)
 NOW = Weighting((0.70, 0.20, 0.10), 0.005, 1.0, is_present=True, trust=0.6)
 HEDGE = Weighting((0.20, 0.40, 0.40), 0.005, 0.03, is_present=False, trust=0.1)
 
-SCORE_PRIOR = 0.3
-"""Weight of the experts of a score, beside those of the three groups, which sum to one."""
+SCORE_PRIOR = 1.0
+"""Weight of the experts of a score, beside those of the three groups, which sum to one.
+
+So an answer before the first label is nearly what the score states."""
 
 
 class AverageRows(NamedTuple):

@@ -4,7 +4,8 @@ The experts of each version of the score are
 
 1. the probability that the score states (the logistic function of a margin);
 2. a sigmoid of its log-odds, fitted to the newest labelled examples (Platt scaling);
-3. the Venn-Abers map of its log-odds, fitted likewise: isotonic regressions with either label.
+3. the Venn-Abers map of its log-odds, fitted likewise: isotonic regressions with either label;
+4. with late labels, 2 and 3 fitted to five times as many: the newest labels are old ones then.
 
 A new version begins with its stated probability. The calibrators of earlier versions stay as they
 are, and go on when a score of theirs comes again.
@@ -27,8 +28,8 @@ from online_svm.storage.state_schema import StateSchema, json_of, part
 from online_svm.stream.scores import ScoreColumns
 from online_svm.types import Bools, Floats, Ints
 
-SIZE = 1000
-"""Newest labelled examples to which each calibrator is fitted."""
+SIZE, LONG_SIZE = 1000, 5000
+"""Newest labelled examples to which a calibrator is fitted."""
 
 MAKERS: dict[str, Callable[[], ScoreMap]] = {"platt": PlattScaling, "venn-abers": VennAbers}
 
@@ -44,21 +45,26 @@ class ScoreExperts(Expert):
     """Calibrators of a stream's scores by version; the classes are declared, and never change.
 
     `columns`: the columns of a row that hold the score.
+    `is_delayed`: whether labels may come late.
     """
 
     group = "score"
-    outputs = (STATED, *(f"{STATED}-{name}" for name in MAKERS))
     _stored = StateSchema(json_of("_keys"), part("_versions", stored_as=""))
 
-    def __init__(self, columns: ScoreColumns) -> None:
+    def __init__(self, columns: ScoreColumns, *, is_delayed: bool) -> None:
         self._columns = columns
+        self._maps = [(f"{STATED}-{name}", SIZE, make) for name, make in MAKERS.items()]
+        if is_delayed:
+            long = [(f"{name}-{LONG_SIZE}", LONG_SIZE, make) for name, _, make in self._maps]
+            self._maps += long
+        self.outputs = (STATED, *(name for name, _, _ in self._maps))
         self._versions: dict[int, list[RecentCalibrator]] = {}
 
     @classmethod
     def of(cls, config: PredictorConfig) -> Self | None:
         """Return the experts under a configuration; None if scores are absent or only watched."""
         columns = None if config.score_role == "watched" else ScoreColumns.of(config)
-        return None if columns is None else cls(columns)
+        return None if columns is None else cls(columns, is_delayed=config.takes_delayed_labels)
 
     def answer(self, rows: RowsToLearn, before: Mapping[str, Floats]) -> Sequence[Floats]:
         """Return the answers to rows in order; the base rate for a row without a score."""
@@ -83,7 +89,7 @@ class ScoreExperts(Expert):
                 self._versions[key] = self._calibrators()
 
     def _calibrators(self) -> list[RecentCalibrator]:
-        made = [RecentCalibrator.one_against_all(SIZE, make) for make in MAKERS.values()]
+        made = [RecentCalibrator.one_against_all(size, make) for _, size, make in self._maps]
         n_classes = len(self._columns.classes)
         for calibrator in made:
             calibrator.expect(1 if n_classes == 2 else n_classes)

@@ -11,9 +11,9 @@ GROUPS = {
 }  # fmt: skip
 PAIR = {name: GROUPS[name] for name in ("stack", "venn", "recent-stack-250", "base-rate")}
 PRIORS = {
-    "then": {"model": 0.63, "stack": 0.27, "labels": 0.10, "score": 0.3},
-    "now": {"model": 0.70, "stack": 0.20, "labels": 0.10, "score": 0.3},
-    "hedge": {"model": 0.20, "stack": 0.40, "labels": 0.40, "score": 0.3},
+    "then": {"model": 0.63, "stack": 0.27, "labels": 0.10, "score": 1.0},
+    "now": {"model": 0.70, "stack": 0.20, "labels": 0.10, "score": 1.0},
+    "hedge": {"model": 0.20, "stack": 0.40, "labels": 0.40, "score": 1.0},
 }
 SHARES = {"then": 0.01, "now": 0.005, "hedge": 0.005}
 RATES = {"then": 0.1, "now": 1.0, "hedge": 0.03}
