@@ -98,15 +98,14 @@ def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -
         # Features beside a score that are not known yet must be learned, an entry after the other.
         if schema.scores is not None and (schema.scores.is_alone or not given.keys() & _FEATURES):
             return b"score" in given
-        has_score = schema.scores is not None  # features of an array have names then
         if b"x" not in given:
-            return not has_score and len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
+            return len(given.get(b"xb", b"")) == 8 * _array_width(schema)
         check_values(given[b"x"], schema, limits)
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
         if schema.is_mixed and isinstance(x, dict):
             return x.keys() <= schema.known.keys() and _CELL_TYPES.issuperset(map(type, values))
-        is_row = not has_score and len(values) == schema.dimension
+        is_row = 0 < len(values) == _array_width(schema)
         return is_row and {float, int}.issuperset(map(type, values))
     except (InvalidExample, ValueError, TypeError):
         return False
@@ -133,7 +132,8 @@ def _columns(batch: Sequence[EntryFields], schema: FeatureSchema) -> Columns | N
         return None
     layouts, names = _TIMED_LAYOUTS if schema.counts_time else _LAYOUTS, frozenset(columns)
     if schema.scores is not None and b"score" in names:
-        names = (names - _SCORES) | {b"x"}
+        names -= _SCORES
+        names |= set() if b"xb" in names else {b"x"}
     return columns if names in layouts else None
 
 
@@ -166,7 +166,7 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     if schema.is_full and _are_arrays(columns):
         raise ValueError("an array has no place that says which names were passed over")
     if b"xb" in columns:
-        return _raw_matrix(columns[b"xb"], schema.dimension or 0)
+        return _raw_matrix(columns[b"xb"], _array_width(schema))
     values, width = columns[b"x"], schema.dimension or 0
     # Each value gets its own brackets, so half a value, or two values, would change the shape. JSON
     # strings cannot contain a line break, so no string extends over two values.
@@ -174,22 +174,27 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     if len(joined) > _LARGE or max(map(len, values)) > LARGE_BYTES:
         _check_density(joined, len(values), width, schema.names or ())
     if values[0][:1] == b"[":
-        return _array_matrix(joined, len(values), width)
+        return _array_matrix(joined, len(values), _array_width(schema))
     if schema.is_mixed:
         return _mixed_matrix(joined, len(values), schema)
     return _named_matrix(joined, len(values), schema.names or ())
 
 
 def _scored(columns: Columns, schema: FeatureSchema) -> Floats:
-    """Return rows of features and scores; the features have names, and each score is a number."""
+    """Return rows of features and scores, each of which is a number; arrays give x0, x1, ..."""
     assert schema.scores is not None
     raws, versions = columns.get(b"score"), columns.get(b"score_version")
     count, width = len(next(iter(columns.values()))), schema.dimension or 0
     X = np.full((count, width), GAP)
     if not schema.scores.is_alone and (b"x" in columns or b"xb" in columns):
-        if _are_arrays(columns) or any(b'"score' in r or b"\\" in r for r in columns[b"x"]):
-            raise ValueError("features without names, or with one of the score's")
-        X = _features(columns, schema)
+        if _are_arrays(columns):
+            features = _features(columns, schema)
+            places = [schema.known[f"x{i}"] for i in range(features.shape[1])]
+            X[:, places] = _as_cells(features)
+        elif any(b'"score' in r or b"\\" in r for r in columns[b"x"]):
+            raise ValueError("features with a name of the score's")
+        else:
+            X = _features(columns, schema)
     n_scores = schema.scores.n_scores
     if raws is not None:
         values = orjson.loads(b"[" + b",".join(raws) + b"]")
@@ -200,6 +205,19 @@ def _scored(columns: Columns, schema: FeatureSchema) -> Floats:
         read = {raw: cell(schema.scores.version(read_version(raw))) for raw in set(versions)}
         X[:, n_scores] = [read[raw] for raw in versions]
     return X
+
+
+def _n_reserved(schema: FeatureSchema) -> int:
+    """Return the number of first columns of a row that hold its score."""
+    return 0 if schema.scores is None else len(schema.scores.names)
+
+
+def _array_width(schema: FeatureSchema) -> int:
+    """Return the number of features of an ordinary array; 0 if no array is ordinary."""
+    if schema.scores is None:
+        return schema.dimension or 0
+    width = (schema.dimension or 0) - _n_reserved(schema)
+    return width if all(f"x{i}" in schema.known for i in range(width)) else 0
 
 
 def _raw_matrix(column: Sequence[bytes], width: int) -> Floats:
@@ -237,17 +255,19 @@ def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
     rows = [row for (row,) in orjson.loads(joined)]
     if len(rows) != count or set(map(type, rows)) != {dict}:
         raise ValueError("not an object for each example")
-    names, quotes = schema.names or (), joined.count(b'"') // 2
-    are_complete = set(map(len, rows)) == {len(names)} and not schema.is_full
+    reserved = _n_reserved(schema)  # columns that `_scored` fills
+    names, quotes = (schema.names or ())[reserved:], joined.count(b'"') // 2
+    is_complete = bool(names) and set(map(len, rows)) == {len(names)} and not schema.is_full
     has_literals = b"true" in joined or b"false" in joined or b"null" in joined
-    if are_complete and quotes == count * len(names) and not has_literals:
-        X = _number_cells(rows, names)
+    X = np.full((count, schema.dimension or 0), GAP)
+    if is_complete and quotes == count * len(names) and not has_literals:
+        X[:, reserved:] = _number_cells(rows, names)
     # A string has two quotation marks. More of them may show a repeated name.
     elif quotes != sum(map(len, rows)) + sum(type(v) is str for r in rows for v in r.values()):
         raise ValueError("a name may be there twice")
-    elif are_complete:
+    elif is_complete:
         values = chain.from_iterable(map(_values_of(names), rows))
-        X = np.array([cell(value) for value in values]).reshape(count, -1)
+        X[:, reserved:] = np.array([cell(value) for value in values]).reshape(count, -1)
     else:
         X = _scattered_cells(rows, schema)
     return X
@@ -256,12 +276,15 @@ def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
 def _number_cells(rows: Sequence[dict[str, float]], names: tuple[str, ...]) -> Floats:
     """Return complete objects of numbers as cells."""
     values = chain.from_iterable(map(_values_of(names), rows))
-    X = np.fromiter(values, dtype=np.float64, count=len(rows) * len(names))
+    found = np.fromiter(values, dtype=np.float64, count=len(rows) * len(names))
+    return _as_cells(found).reshape(len(rows), -1)
+
+
+def _as_cells(X: Floats) -> Floats:
+    """Turn an array of numbers into cells, in place."""
     X += 0.0  # -0 is 0
-    bad = invalid_values(X, True)
-    if np.count_nonzero(bad):
-        X[bad] = GAP
-    return X.reshape(len(rows), -1)
+    X[invalid_values(X, False)] = GAP
+    return X
 
 
 def _scattered_cells(rows: Sequence[Mapping[str, Any]], schema: FeatureSchema) -> Floats:

@@ -21,9 +21,9 @@ from workers.push.sources import rows
 LIMITS = Limits()
 
 
-def schema(use="alone", classes=("a", "b"), scores="probability"):
+def schema(use="alone", classes=("a", "b"), scores="probability", names=("k", "m")):
     made = PredictorConfig(classes=classes, scores=scores, score_use=use)
-    return FeatureSchema(made).knowing(dict.fromkeys(("k", "m")))
+    return FeatureSchema(made).knowing(dict.fromkeys(names))
 
 
 SCORES = st.sampled_from(
@@ -33,7 +33,8 @@ SCORES = st.sampled_from(
 )  # fmt: skip
 FEATURES = st.sampled_from(
     [b'{"k":1,"m":2}', b'{"m":2}', b"{}", b"[1,2]", b'{"score":1}', b'{"\\u0073core":null}',
-     b'{"k":"red","m":null}', b"{", b'{"k":1e-310}']
+     b'{"k":"red","m":null}', b"{", b'{"k":1e-310}', b"[-0.0,1e-310]", b"[1,null]", b"[1e101,2]",
+     b"[1,2,3,4]", b'{"x1":2,"x0":1}', b"[true,0]", b"[]"]
 )  # fmt: skip
 ENTRIES = st.fixed_dictionaries(
     {},
@@ -41,18 +42,19 @@ ENTRIES = st.fixed_dictionaries(
         b"score": SCORES,
         b"score_version": st.sampled_from([b"1", b"new", b"", b"2024-01-01", b"x" * 65]),
         b"x": FEATURES,
-        b"xb": st.sampled_from([b"\0" * 16, b"\0" * 24, b"\0" * 40]),
+        b"xb": st.sampled_from([b"\0" * 16, b"\0" * 24, b"\xff" * 16, b"\0" * 40]),
         b"y": st.sampled_from([b"a", b"b", b"c"]),
         b"id": st.just(b"i"),
     },
 )
 
 
+@pytest.mark.parametrize("names", [("k", "m"), ("x0", "x1"), ("x1", "x0")])
 @pytest.mark.parametrize("use", ["alone", "member", "watched"])
-def test_an_entry_is_decoded_alike_in_any_batch(use):
-    known = schema(use)
+def test_an_entry_is_decoded_alike_in_any_batch(use, names):
+    known = schema(use, names=names)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(ENTRIES, st.integers(1, 20))
     def check(fields, count):
         batch = [(b"%d-0" % i, fields) for i in range(1, count + 1)]
@@ -77,6 +79,9 @@ def test_ordinary_entries_with_scores_are_decoded_by_column():
         assert decode_columns([fields] * 20, schema(use), LIMITS) is not None
         del fields[b"x"], fields[b"score_version"]
         assert decode_columns([fields] * 20, schema(use), LIMITS) is not None
+    for features in ({b"x": b"[1,2]"}, {b"xb": b"\0" * 16}):
+        of_arrays = schema("member", names=("x0", "x1"))
+        assert decode_columns([features | {b"score": b"1"}] * 20, of_arrays, LIMITS) is not None
 
 
 @pytest.mark.parametrize("sent", [{b"x": b"[7,8]"}, {b"xb": np.array([7.0, 8.0]).tobytes()}])
@@ -103,6 +108,16 @@ def test_an_array_as_long_as_the_columns_of_a_score_is_known_by_name(sent):
 def test_a_score_that_cannot_be_used_is_rejected_by_name(fields, case):
     found = decode([(b"1-0", fields)], schema("member"), LIMITS)
     assert found.rejected[0].case == case
+
+
+def test_features_of_a_long_array_stand_in_the_order_of_their_names():
+    score, values = {b"score": b"0.5"}, np.arange(12.0)
+    known = schema("member", names=[f"x{i}" for i in range(12)])
+    sent = [score | {b"x": json.dumps(values.tolist()).encode()}, score | {b"xb": values.tobytes()}]
+    sent.append(score | {b"x": json.dumps({f"x{i}": i for i in range(12)}).encode()})
+    for fields in sent:
+        found = decode_columns([fields] * 20, known, LIMITS)
+        assert np.array_equal(found[0], decode([(b"1-0", sent[2])] * 20, known, LIMITS).X, True)
 
 
 def test_margins_and_scores_by_class_are_read():
