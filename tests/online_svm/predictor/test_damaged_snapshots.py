@@ -213,7 +213,8 @@ def misfits(name, array):
         with np.errstate(invalid="ignore"):
             yield array.astype("<i8" if array.dtype.kind == "f" else "<f8")
     if array.size and not name.endswith(FREE):
-        yield array[..., :-1]
+        if array.ndim > 1:
+            yield array[..., :-1]
         if array.dtype.kind == "f":
             yield np.full_like(array, np.nan)
 
