@@ -72,12 +72,6 @@ def sample(n, k, seed=0):
     return points, columns
 
 
-def restored(state, k=3):
-    history = LabelHistory(k)
-    history.restore(state)
-    return history
-
-
 def assert_same(history, written):
     state = history.state().arrays
     for name, expected in (

@@ -43,12 +43,6 @@ def answers(experts, X, columns=None, scaled=None):
     return np.array(experts.answer(RowsToLearn(X, scaled, columns, None), {}))
 
 
-def restored(state, k=3):
-    experts = SimpleExperts(k)
-    experts.restore(state)
-    return experts
-
-
 def regression(X, hits, penalty):
     """Return the tight fit of scikit-learn: features, then the intercept as one more feature."""
     scaled = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -LARGEST_VALUE, LARGEST_VALUE)

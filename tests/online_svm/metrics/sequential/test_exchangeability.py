@@ -115,9 +115,6 @@ def test_rows_without_features_are_skipped():
     assert monitor.update(rows) == []
 
 
-PARTS = ("trees", "counts", "places", "rows", "left", "bets.parts", "bets.counts", "usual")
-
-
 def test_the_features_that_moved_are_reported_with_their_shift():
     rng = np.random.default_rng(6)
     monitor = ExchangeabilityMonitor(1e-300, 100_000)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_by_hand import GOLDEN, WORD, mixed
 
 from online_svm.compiled.elementary import exps, log, logistics, logs
 from online_svm.errors import InvalidSnapshot
@@ -34,16 +35,7 @@ from online_svm.refit.committee.forest import (
     edges_of,
 )
 
-MASK = (1 << 64) - 1
-GOLDEN = 0x9E3779B97F4A7C15
 UNIT, MOST = 2.0**-11, 32767
-
-
-def mixed(z):
-    """SplitMix64's finalizer on whole numbers of any size."""
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
-    return z ^ (z >> 31)
 
 
 def rounded(values):
@@ -54,7 +46,7 @@ class Plain:
     """Newton boosting by lists of rows: each node is a mask, gradient and curvature stand apart."""
 
     def __init__(self, X, codes, penalties, seed, number, by=MEMBER, trees=None, weights=None):
-        self.key = mixed(mixed((seed + GOLDEN) & MASK) + number & MASK)
+        self.key = mixed(mixed((seed + GOLDEN) & WORD) + number & WORD)
         self.X, self.codes, classes = X, codes, len(penalties)
         self.by, self.uniform = by, weights is not None
         self.decisions, usual = (1, 60) if classes == 2 else (classes, 120)
@@ -136,7 +128,7 @@ class Plain:
         return cuts, steps
 
     def drawn(self, tree, node, trial):
-        return mixed((self.key + GOLDEN * (((tree * LEAVES + node) << 32) + trial)) & MASK)
+        return mixed((self.key + GOLDEN * (((tree * LEAVES + node) << 32) + trial)) & WORD)
 
     def best_cut(self, t, node, rows, g, h):
         def gain(part):
