@@ -12,6 +12,8 @@ NOTICE_SCOPES: tuple[AlarmScope, ...] = (
 )  # fmt: skip
 NoticeDirection = Literal["low", "high", "extreme", "cautious", "risen", "fallen"]
 
+_OUTWARD = {"extreme": "too near 0 and 1: ", "cautious": "too near 1/2: "}
+
 
 @dataclass(frozen=True, slots=True)
 class Notice(StrictRecord):
@@ -24,6 +26,8 @@ class Notice(StrictRecord):
     >>> notice = Notice(12900, "overall", None, "high", 12300, 640, 0.9, 0.85, 0.81, 0.884)
     >>> notice.words
     'announced 90 of 100, right were 85 (81 to 88), in 640 since example 12,300'
+    >>> replace(notice, direction="extreme", happened=0.9, upper=0.93).words
+    'too near 0 and 1: announced 90 of 100, right were 90 (81 to 93), in 640 since example 12,300'
     >>> rare = Notice(12900, "slice", "country=DE", "low", 12300, 9000, 0.02, 0.05, 0.04, 0.061)
     >>> rare.code
     'slice:country=DE:low'
@@ -87,6 +91,7 @@ class Notice(StrictRecord):
             found = of_hundred(part, *shares, verbs=("usually", "now"))
         else:
             found = of_hundred(part_words(self.scope, self.name), *shares)
+            found = _OUTWARD.get(self.direction, "") + found
         return f"{found}, in {self.examples:,} {since_example(self.since, date)}"
 
 

@@ -240,7 +240,7 @@ class CalibrationMonitor(StoredArrays):
 
     def _notice(self, j: int, opened: int, direction: NoticeDirection) -> Notice:
         scope, name, _ = self._bets.parts[j]
-        mean = self._deviation(j)
+        mean = self._deviation(j, opened)
         since, rows, p, off = opened, 0, 0.0, (0.0, 0.0, 0.0)
         if mean is not None:  # no row since the evidence was discarded
             since, rows, p = mean.since, mean.rows, mean.announced
@@ -248,9 +248,9 @@ class CalibrationMonitor(StoredArrays):
         shares = (min(max(p + part, 0.0), 1.0) for part in off)
         return Notice(opened, scope, name, direction, since, rows, min(p, 1.0), *shares)
 
-    def _deviation(self, test: int) -> MeanDeviation | None:
+    def _deviation(self, test: int, upto: int | None = None) -> MeanDeviation | None:
         """Return the strongest deviation; its rows are the examples for which labels stand."""
-        mean = self._sums.strongest(test)
+        mean = self._sums.strongest(test, upto)
         return None if mean is None else replace(mean, rows=mean.rows * self._most)
 
     def restart(self) -> None:

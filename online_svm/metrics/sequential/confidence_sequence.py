@@ -28,7 +28,7 @@ import numpy as np
 from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernel import kernel
 from online_svm.storage.state_schema import StateSchema, StoredArrays, floats, ints
-from online_svm.types import Floats, Ints
+from online_svm.types import Bools, Floats, Ints
 
 RHO = 10.0
 """Mixture parameter: within a tenth of the tightest boundary for variances from 20 to 2,000."""
@@ -212,18 +212,30 @@ class DeviationSums(StoredArrays):
         held = (self._rows, self._expected, self._sums, self._starts, self._before)
         _add(cells, happened, announced, n, sizes, held)
 
-    def strongest(self, series: int) -> MeanDeviation | None:
+    def strongest(self, series: int, upto: int | None = None) -> MeanDeviation | None:
         """Return the mean whose interval is farthest from 0; None before the first row.
 
         If all intervals contain 0, return the mean with the largest ratio to its standard error.
+        `upto`: examples learned before the first row, at most, where there is such a mean.
         """
         known, distances = (self._sums, self._before, self._starts), np.empty(len(self._starts))
         most, chosen = _outlook(series, *known, self._reach.logs, distances)
         if chosen < 0:
             return None
+        if upto is not None:
+            allowed = (distances > -1.0) & (self._starts[:, 1] <= upto)
+            if allowed.any():
+                distances[~allowed] = -1.0
+                chosen = self._surest(series, allowed)
         if most > 0.0:
             chosen = self._farthest(series, distances, chosen)
         return self._since(chosen, series)
+
+    def _surest(self, series: int, allowed: Bools) -> int:
+        """Return the allowed start with the largest ratio to its standard error."""
+        totals, squares = (self._sums[series] - self._before[:, series]).T[1:3]
+        ratios = np.abs(totals) / np.sqrt(np.maximum(squares, 0.0) + 1.0)
+        return int(np.argmax(np.where(allowed, ratios, -1.0)))
 
     def _farthest(self, series: int, distances: Floats, usual: int) -> int:
         """Return the start whose interval is farthest from 0; `usual` if all contain 0."""

@@ -195,3 +195,16 @@ def test_the_strongest_start_has_the_interval_farthest_from_zero():
             found.append(((abs(rows.sum()) - reach) / len(rows), number * ROWS_BETWEEN_STARTS))
     assert told.since == max(found)[1]
     assert told.lower == pytest.approx(max(found)[0])
+
+
+@pytest.mark.parametrize("share", [0.31, 0.45])  # all intervals contain 0, or not
+def test_the_strongest_start_up_to_a_row_is_none_after_it(share):
+    rng = np.random.default_rng(6)
+    chance = np.where(np.arange(3000) < 2980, share, 1.0)
+    sums, n = DeviationSums(1), 50 + np.arange(3000)
+    add(sums, ((rng.random(3000) < chance) - 0.3)[:, None], n)
+    assert sums.strongest(0, upto=4000) == sums.strongest(0)
+    assert sums.strongest(0, upto=49) == sums.strongest(0)  # no start is as early
+    for upto in (50, 800, 2000):
+        assert sums.strongest(0, upto).since <= upto
+    assert (sums.strongest(0).since > 2000) == (share == 0.31)
