@@ -48,7 +48,7 @@ class Received:
 
 
 @contextmanager
-def receiving(port=0):
+def receiving():
     """Yield what a receiver on this machine gets; its URL is `url`."""
     received = Received()
 
@@ -65,7 +65,7 @@ def receiving(port=0):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

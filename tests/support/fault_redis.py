@@ -50,13 +50,12 @@ class Server(ServerProcess):
     """A server of the test's own, with its data in `directory`.
 
     `fsync` is when the append-only file is synchronised: "always", "everysec" or "no".
-    `program` is another redis-server than the embedded one.
     """
 
-    def __init__(self, directory, fsync="everysec", program=None):
+    def __init__(self, directory, fsync="everysec"):
         directory.mkdir(exist_ok=True)
         self.directory, self.fsync = directory, fsync
-        self.program = program or server_executable()
+        self.program = server_executable()
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.start()

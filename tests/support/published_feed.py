@@ -37,16 +37,16 @@ def work(running, count):
     answer_batch(running)
 
 
-def predictor_at(rows, n, config=CONFIG):
+def predictor_at(rows, n):
     """Return a predictor that learned the first n examples: the worker's own at that n."""
-    predictor = OnlinePredictor(config)
+    predictor = OnlinePredictor(CONFIG)
     schema = predictor.schema.of_features(None, len(rows[0][0]))
     X = np.array([x for x, _ in rows[:n]])
     predictor.step_many(X, [y for _, y in rows[:n]], schema=schema)
     return predictor
 
 
-def own_answer(rows, n, x, id, config=CONFIG):
+def own_answer(rows, n, x, id):
     """Return the payload of the worker's own answer to an entry without a label at that n."""
-    block = predictor_at(rows, n, config).step_many(np.array([x]), [None])[0]
+    block = predictor_at(rows, n).step_many(np.array([x]), [None])[0]
     return encode_block(block, [n], [id])[0]

@@ -50,9 +50,9 @@ def restarted(config, entries, limits, cuts):
     return out, position, predictor.classes, recent.duplicates
 
 
-def streams_of(config, entries, size=None):
+def streams_of(config, entries):
     """Return what a feed of such entries writes: answers, reports, alarms, rejections."""
-    outcomes = [outcome for outcome, _ in in_batches(config, entries, size=size)]
+    outcomes = [outcome for outcome, _ in in_batches(config, entries)]
     streams = ("out", "met", "alarms", "dlq")
     return [[e for one in outcomes for e in getattr(one, stream)] for stream in streams]
 

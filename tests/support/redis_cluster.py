@@ -21,11 +21,11 @@ SLOTS = 16_384
 class Node(ServerProcess):
     """A server on loopback TCP with a directory of its own."""
 
-    def __init__(self, directory, port, *options, program=None, tls=None):
+    def __init__(self, directory, port, *options, tls=None):
         directory.mkdir(exist_ok=True)
         self._tls = tls
         self.port, self.directory, self.options = port, directory, options
-        self.program = program or redis_server(7)
+        self.program = redis_server(7)
         secured = {"ssl": True, "ssl_ca_certs": str(tls / "ca.pem")} if tls else {}
         self.client = redis.Redis(port=port, protocol=2, decode_responses=True, **secured)
         self.ask = self.client.execute_command

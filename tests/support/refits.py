@@ -43,11 +43,11 @@ def config_of(**changes):
     return PredictorConfig.model_validate(BASE.model_dump(exclude_unset=True) | changes)
 
 
-def tasks_of(config=BASE, count=140, seed=5):
+def tasks_of(config=BASE, seed=5):
     """Return the tasks that a short stream gives rise to, in order."""
     generator = np.random.default_rng(seed)
-    X = generator.normal(size=(count, 3))
-    score = X[:, 0] + generator.normal(size=count)
+    X = generator.normal(size=(140, 3))
+    score = X[:, 0] + generator.normal(size=140)
     labels = [config.classes[int(s > 0) + int(s > 1) * (len(config.classes) - 2)] for s in score]
     recorder = Recorder(config)
     OnlinePredictor(config, recorder).step_many(X, labels)

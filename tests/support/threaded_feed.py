@@ -57,9 +57,9 @@ class Answering:
 
         wait_until(is_done, seconds, f"{count} answers are confirmed")
 
-    def wait_for_end(self, seconds=60.0):
+    def wait_for_end(self):
         """Wait until it has ended by itself; return the error."""
-        self._thread.join(seconds)
+        self._thread.join(60.0)
         assert not self._thread.is_alive(), "it goes on"
         return self.error
 

@@ -62,9 +62,9 @@ def rows_of(rng: np.random.Generator, n: int) -> Rows:
     return rows
 
 
-def problem_of(rng: np.random.Generator, sizes: tuple[int, ...] = SIZES) -> tuple[Rows, Programme]:
+def problem_of(rng: np.random.Generator) -> tuple[Rows, Programme]:
     """Return a programme where it may stand: at zero, at its bounds, or between them."""
-    n = pick(rng, sizes)
+    n = pick(rng, SIZES)
     rows = rows_of(rng, n)
     z = np.where(rng.random(n) < rng.choice([0.0, 0.3, 0.5, 1.0]), 1.0, -1.0)
     if rng.random() < 0.3:

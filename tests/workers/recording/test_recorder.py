@@ -57,10 +57,10 @@ def answered(embedded_url, feed):
         yield store
 
 
-def acknowledged(store, group=DOWNSTREAM):
+def acknowledged(store):
     for flat in store.call("XINFO", "GROUPS", store.keys.out):
         of_group = dict(zip(flat[::2], flat[1::2], strict=True))
-        if of_group[b"name"] == group.encode():
+        if of_group[b"name"] == DOWNSTREAM.encode():
             return of_group[b"last-delivered-id"]
     return None
 
