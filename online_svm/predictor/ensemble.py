@@ -21,7 +21,8 @@ class WeightUpdate(NamedTuple):
 
     share: float  # part of the weight that each label redistributes, in [0, 1]; 0 never forgets
     rate: float = 1.0  # exponent of p_i(y); below 1 the weights change more slowly
-    first: float | None = None  # part of the first expert in weight and share; None: equal
+    # Parts in weight and share: of the first expert, or of each; None: equal.
+    first: float | tuple[float, ...] | None = None
 
 
 class MixtureArrays(NamedTuple):
@@ -75,9 +76,10 @@ class Ensemble(StoredArrays):
         self._share, self._rate, first = update
         self._logs = np.zeros(n_experts)
         self._moved = np.full(n_experts, self._share / n_experts)
+        if isinstance(first, float):
+            first = (first, *[(1.0 - first) / (n_experts - 1)] * (n_experts - 1))
         if first is not None:
-            begin = np.full(n_experts, (1.0 - first) / (n_experts - 1))
-            begin[0] = first
+            begin = np.array(first)
             self._logs, self._moved = logarithms(begin), self._share * begin
 
     @classmethod

@@ -24,7 +24,7 @@ from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.expert import Expert, RowsToLearn
 from online_svm.predictor.expert_average import AverageRows, ExpertAverage
 from online_svm.predictor.label_history import LabelHistory
-from online_svm.predictor.memory_experts import N_MEMORY_EXPERTS, PRESENT, MemoryExperts
+from online_svm.predictor.memory_experts import N_STORED, PRESENT, MemoryExperts
 from online_svm.predictor.pair_prediction import PairPrediction
 from online_svm.predictor.recent_interval import RecentIntervals
 from online_svm.predictor.recent_stacks import STACKS, RecentStacks
@@ -268,7 +268,7 @@ class ExpertEnsemble(Stored):
         weightings, experts = self._average.shape
         shapes: dict[str, tuple[int, ...]] = {"experts": (experts, k), "forecasts": (weightings, k)}
         if self.memory is not None:
-            shapes[MEMORY] = (k, N_MEMORY_EXPERTS)
+            shapes[MEMORY] = (k, N_STORED)
         return shapes | {
             key: (k, one.n_stored) for key, one in self.experts.items() if one.n_stored
         }

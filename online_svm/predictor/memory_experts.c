@@ -2,13 +2,15 @@
 #include "predictor/ensemble.h"
 
 #define MIN_PROBABILITY 1e-6 /* in the log-odds of the stacks */
+#define TRUST_AGE 5.0        /* a label that is as many labels late moves the trust at half the rate */
 
 /* Rows in order. Each expert says n_classes probabilities of a row. */
 typedef struct {
     Matrix present; /* shape (m, n_classes); the first expert */
     Cube trees;     /* shape (trees, m, n_classes); the next experts */
     const int64_t *columns, *sources;
-    Cube stored; /* shape (m, n_classes, experts) of answers if labels are late; else without rows */
+    const double *ages;
+    Cube stored; /* shape (m, n_classes, experts + 1) of answers if labels are late; else without rows */
     double *point;
 } Rows;
 
@@ -19,9 +21,10 @@ typedef struct {
     int64_t *columns;
 } Stacks;
 
-/* Room for one row: what each expert says, or said at the answer, its clipped part, and log-odds. */
+/* Room for one row: what each expert says, or said at the answer; the present answer and the average of the experts;
+   the clipped parts of both; and log-odds. */
 typedef struct {
-    double *now, *then, *parts, *odds;
+    double *experts, *parts, *forecasts, *of_forecasts, *odds;
 } Scratch;
 
 /* Write the log-odds of the stacked experts, the first ones. */
@@ -54,7 +57,7 @@ static void write_stack(const double *weights, int64_t n_inputs, const double *o
 /* Write what each expert says now of row i. */
 static void write_now(Rows rows, int64_t i, Stacks of, Scratch scratch) {
     int64_t n = rows.present.columns, n_stacked = of.odds.rows;
-    double *now = scratch.now;
+    double *now = scratch.experts;
     for (int64_t y = 0; y < n; y++) now[y] = rows.present.at[i * n + y];
     for (int64_t k = 0; k < rows.trees.planes; k++)
         for (int64_t y = 0; y < n; y++) now[(k + 1) * n + y] = rows.trees.at[(k * rows.trees.rows + i) * n + y];
@@ -70,41 +73,59 @@ static bool had_trees(const double *said, int64_t n_classes) {
     return differs;
 }
 
-/* Answer row i; return whether it has a label, whose experts are then in `said`, and their clipped parts in scratch. */
-static bool answer_row(Rows rows, int64_t i, Mixture of, bool is_heard, Scratch scratch, const double **said) {
-    int64_t n = rows.present.columns, y = rows.columns[i], source = rows.sources[i];
-    mix_row(scratch.now, n, n, of, scratch.parts, rows.point + i * n);
-    for (int64_t c = 0; c < n && !is_heard; c++) rows.point[i * n + c] = scratch.now[c];
-    *said = scratch.now;
-    if (source < 0 && rows.stored.planes > 0)
-        for (int64_t k = 0; k < of.n; k++)
-            for (int64_t c = 0; c < n; c++) rows.stored.at[(i * n + c) * of.n + k] = scratch.now[k * n + c];
-    if (y < 0 || y >= n) return false;
-    if (source >= 0) {
-        for (int64_t k = 0; k < of.n; k++) {
-            for (int64_t c = 0; c < n; c++) scratch.then[k * n + c] = rows.stored.at[(source * n + c) * of.n + k];
-            clip(scratch.then + k * n, n, scratch.parts + k * n);
-        }
-        *said = scratch.then;
+/* Answer row i by the average, and by the trust in it if labels are late. */
+static void answer_row(Rows rows, int64_t i, Mixture of, Mixture trust, bool is_heard, Scratch scratch) {
+    int64_t n = rows.present.columns;
+    double *point = rows.point + i * n, *average = scratch.forecasts + n;
+    mix_row(scratch.experts, n, n, of, scratch.parts, average);
+    for (int64_t c = 0; c < n; c++) scratch.forecasts[c] = scratch.experts[c];
+    if (trust.n > 0) mix_row(scratch.forecasts, n, n, trust, scratch.of_forecasts, point);
+    for (int64_t c = 0; c < n && trust.n == 0; c++) point[c] = average[c];
+    for (int64_t c = 0; c < n && !is_heard; c++) point[c] = scratch.experts[c];
+    if (rows.sources[i] >= 0 || rows.stored.planes == 0) return;
+    for (int64_t c = 0; c < n; c++) {
+        double *stored = rows.stored.at + (i * n + c) * (of.n + 1);
+        for (int64_t k = 0; k < of.n; k++) stored[k] = scratch.experts[k * n + c];
+        stored[of.n] = average[c];
     }
-    return true;
+}
+
+/* Put what was said at the answer of a row in the place of what is said now. */
+static void recall(Rows rows, int64_t source, int64_t n_experts, Scratch scratch) {
+    int64_t n = rows.present.columns;
+    for (int64_t c = 0; c < n; c++) {
+        const double *stored = rows.stored.at + (source * n + c) * (n_experts + 1);
+        for (int64_t k = 0; k < n_experts; k++) scratch.experts[k * n + c] = stored[k];
+        scratch.forecasts[c] = stored[0];
+        scratch.forecasts[n + c] = stored[n_experts];
+    }
+    for (int64_t k = 0; k < n_experts; k++) clip(scratch.experts + k * n, n, scratch.parts + k * n);
+    for (int64_t k = 0; k < 2; k++) clip(scratch.forecasts + k * n, n, scratch.of_forecasts + k * n);
 }
 
 static void call_answer(const Slot *a, Slot *r) {
-    Rows rows = {a[0].matrix, a[1].cube, a[2].int_vector.at, a[3].int_vector.at, a[4].cube, a[5].matrix.at};
-    Mixture of = {a[7].vector.at, a[8].vector.at, a[7].vector.n, a[9].real, a[10].real};
-    Stacks stacks = {a[11].matrix, a[12].cube, a[13].int_vector.at};
-    int64_t row = a[6].integer, size = a[14].integer, until = a[15].integer;
-    int64_t credited = a[16].integer, needed = a[17].integer, n = rows.present.columns;
-    Scratch scratch = {a[18].matrix.at, a[19].matrix.at, a[20].matrix.at, a[21].matrix.at};
+    Rows rows = {a[0].matrix,    a[1].cube, a[2].int_vector.at, a[3].int_vector.at,
+                 a[4].vector.at, a[5].cube, a[6].matrix.at};
+    Mixture of = {a[8].vector.at, a[9].vector.at, a[8].vector.n, a[10].real, a[11].real};
+    Mixture trust = {a[12].vector.at, a[13].vector.at, a[12].vector.n, a[14].real, a[15].real};
+    Stacks stacks = {a[16].matrix, a[17].cube, a[18].int_vector.at};
+    int64_t row = a[7].integer, size = a[19].integer, until = a[20].integer;
+    int64_t credited = a[21].integer, needed = a[22].integer, n = rows.present.columns;
+    Scratch scratch = {a[23].matrix.at, a[24].matrix.at, a[25].matrix.at, a[26].matrix.at, a[27].matrix.at};
     for (; row < rows.present.rows && size < until; row++) {
-        const double *said;
+        int64_t y = rows.columns[row], source = rows.sources[row];
         write_now(rows, row, stacks, scratch);
-        if (!answer_row(rows, row, of, credited >= needed, scratch, &said)) continue;
-        learn_mixture(of, scratch.parts + rows.columns[row], n);
-        write_odds(said, stacks, stacks.odds.at + size * stacks.odds.rows * stacks.odds.columns);
-        stacks.columns[size++] = rows.columns[row];
-        if (credited < needed) credited += had_trees(said, n);
+        answer_row(rows, row, of, trust, credited >= needed, scratch);
+        if (y < 0 || y >= n) continue;
+        if (source >= 0) recall(rows, source, of.n, scratch);
+        learn_mixture(of, scratch.parts + y, n);
+        if (trust.n > 0) {
+            trust.rate = TRUST_AGE / (TRUST_AGE + rows.ages[row]);
+            learn_mixture(trust, scratch.of_forecasts + y, n);
+        }
+        write_odds(scratch.experts, stacks, stacks.odds.at + size * stacks.odds.rows * stacks.odds.columns);
+        stacks.columns[size++] = y;
+        if (credited < needed) credited += had_trees(scratch.experts, n);
     }
     r[0].integer = row;
     r[1].integer = size;
@@ -113,10 +134,12 @@ static void call_answer(const Slot *a, Slot *r) {
 
 const Kernel predictor_memory_experts_kernels[] = {
     {"predictor.memory_experts._answer",
-     "rows: (present: f64[m,c] trees: f64[t,m,c] columns: i64[m] sources: i64[m] stored: =f64[*,c,e]"
+     "rows: (present: f64[m,c] trees: f64[t,m,c] columns: i64[m] sources: i64[m] ages: f64[m] stored: =f64[*,c,s]"
      " point: =f64[m,c]) row: int<=m average: (logs: =f64[e] moved: f64[e] share: float rate: float)"
+     " trust: (logs: =f64[w] moved: f64[w] share: float rate: float)"
      " stacks: (weights: f64[k,i] odds: =f64[n,t+1,c-1] columns: =i64[n]) size: int<=n until: int credited: int"
-     " needed: int scratch: (now: =f64[e,c] then: =f64[e,c] parts: =f64[e,c] odds: =f64[t+1,c-1])"
+     " needed: int scratch: (experts: =f64[e,c] parts: =f64[e,c] forecasts: =f64[2,c] of_forecasts: =f64[2,c]"
+     " odds: =f64[t+1,c-1])"
      " -> int int int",
      call_answer, false},
     {0},

@@ -218,13 +218,14 @@ def test_answers_are_those_of_a_replay_by_hand():
 
 
 def test_a_late_label_credits_what_was_said_at_the_answer():
-    """The weights are those of a fixed share over the stored answers, as they were learned."""
+    """Weights and trust follow the stored answers, as they were learned, and make the answers."""
     X, y = two_classes()
     predictor = OnlinePredictor(config_of(horizon=50))
-    said, answers, at_first = [], [], None
+    said, answers, learned, at_first = [], [], [], None
     for at in range(0, N, 50):
         examples = [Example(x, id=str(at + i)) for i, x in enumerate(X[at : at + 50])]
         for example in examples:
+            learned.append(predictor.n)
             answers.append(predictor.step(example).probabilities)
             waiting = predictor.delayed_labels.known[example.id].answer
             said.append(waiting.block.member_outputs["memory"][waiting.row].T)
@@ -232,18 +233,27 @@ def test_a_late_label_credits_what_was_said_at_the_answer():
             predictor.label(str(at + i), str(y[at + i]))
         weights = [*predictor.memory_status.weights.values()]
         at_first = at if at_first is None and weights[0] < 1.0 else at_first
-    prior = np.array([0.5, 0.125, 0.125, 0.125, 0.125])
-    share = prior.copy()
+    prior = np.array([0.5, 0.25 - 1e-9, 0.25 - 1e-9, 1e-9, 1e-9])
+    shares, trusts = [prior] * 221, [np.full(2, 0.5)] * 221
     for i in range(220, predictor.n):
-        share = share * said[i][:, y[i]] ** 0.1
-        share = 0.995 * share / share.sum() + 0.005 * prior
+        *experts, average = said[i][:, y[i]]
+        share = shares[-1] * experts
+        shares.append(0.999 * share / share.sum() + 0.001 * prior)
+        trust = trusts[-1] * np.array([experts[0], average]) ** (5.0 / (5.0 + i - learned[i]))
+        trusts.append(0.9995 * trust / trust.sum() + 0.00025)
     assert (said[219] == said[219][0]).all()  # before there were trees
     # Trees answer from 220 labels on, which is row 270; after 50 of their labels they are heard.
     assert (predictor.n, at_first) == (950, 350)
-    is_present = [p == tuple(of[0]) for p, of in zip(answers, said, strict=True)]
-    assert all(is_present[:370])
-    assert not any(is_present[370:])
-    np.testing.assert_allclose(weights, share, atol=1e-9)
+    for row in range(N):
+        n = learned[row]
+        average = shares[n] @ said[row][:5] if row >= 270 else said[row][0]
+        np.testing.assert_allclose(said[row][5], average, atol=1e-9)
+        forecasts = np.array([said[row][0], average])
+        expected = trusts[n] @ forecasts if row >= 370 else said[row][0]
+        np.testing.assert_allclose(answers[row], expected, atol=1e-9)
+    alone, of_average = trusts[-1]
+    expected = of_average * shares[-1] + np.array([alone, 0.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(weights, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("without", ["learned again", "erased"])

@@ -170,28 +170,29 @@ def _remembered(rng: np.random.Generator) -> Any:
     n, stacked = memory_experts.N_MEMORY_EXPERTS, memory_experts.N_STACKED
     update = WeightUpdate(pick(rng, [0.0, 0.005]), pick(rng, [1.0, 0.1]), 0.5)
     average, size = Ensemble(n, update), whole(rng, 0, 4)
+    trust = Ensemble(2, WeightUpdate(pick(rng, [0.0, 0.005])))
     sources = _sources(rng, m)
     if not is_late:
         sources[:] = -1
-    stored = _probabilities(rng, m, n, n_classes)[: m if is_late else 0].swapaxes(1, 2)
+    stored = _probabilities(rng, m, n + 1, n_classes)[: m if is_late else 0].swapaxes(1, 2)
     said = memory_experts._Rows(
         _probabilities(rng, m, n_classes), _probabilities(rng, 2, m, n_classes),
-        _columns(rng, m, n_classes + 1), sources, np.ascontiguousarray(stored),
-        np.zeros((m, n_classes)),
+        _columns(rng, m, n_classes + 1), sources, np.floor(9.0 * rng.random(m)),
+        np.ascontiguousarray(stored), np.zeros((m, n_classes)),
     )  # fmt: skip
     scratch = memory_experts._Scratch(
-        *(np.empty((n, n_classes)) for _ in range(3)), np.empty((stacked, n_classes - 1))
+        *(np.empty((k, n_classes)) for k in (n, n, 2, 2)), np.empty((stacked, n_classes - 1))
     )
     weights = rng.choice([0.3, 5.0]) * bell(rng, n - stacked, stacked + (n_classes == 2))
     odds, columns = np.zeros((size + m, stacked, n_classes - 1)), np.zeros(size + m, dtype=np.int64)
     row, credited, stops = 0, whole(rng, 0, 5), []
     while row < m:
         row, size, credited = memory_experts._answer(
-            said, row, average.mixture, (weights, odds, columns), size, size + whole(rng, 1, 9),
-            credited, 5, scratch,
+            said, row, average.mixture, trust.mixture if is_late else memory_experts.ALL_AVERAGE,
+            (weights, odds, columns), size, size + whole(rng, 1, 9), credited, 5, scratch,
         )  # fmt: skip
         stops += [row, size, credited]
-    return said.stored, said.point, odds, columns, average._logs, stops
+    return said.stored, said.point, odds, columns, average._logs, trust._logs, stops
 
 
 def _write_trees(rng: np.random.Generator) -> Any:
