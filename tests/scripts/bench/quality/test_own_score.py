@@ -139,6 +139,9 @@ def test_the_page_has_the_stored_figures(tmp_path):
     for cell in cells:
         cell["measured"][0]["log_loss"] += 9.0 * (cell["method"] == OURS)
     other.write_text("\n".join(map(json.dumps, cells)))
+    ours = [cell for cell in cells if cell["method"] == OURS and not cell["late"]]
+    mean = f"{np.mean([cell['measured'][0]['log_loss'] for cell in ours]):.4f}"
+    assert mean.startswith("9.")
     for shown in (make_own_score_page.render, make_own_score_page.tables):
-        assert "9.3625" in shown(other)
-        assert "9.3625" not in shown()
+        assert mean in shown(other)
+        assert mean not in shown()
