@@ -56,7 +56,7 @@ score alone. So the gain is large where labels resemble the ones before (`elec2`
 regression, where the probability is not monotone in the score.
 
 **With late labels others are sometimes better**, because the weights of the experts are as old as
-the labels: by up to .07 on `mixed-drift` and .05 on `elec2` and `adult-by-age`. Before the first
+the labels: by up to .07 on `mixed-drift`, .05 on `adult-by-age`, .04 on `elec2`. Before the first
 label a feed says nearly what the score states, with a tenth of the base rate, which costs .015
 where the score was right. `OnlineCalibrator` in a loop takes late labels for recent ones: use a
 feed with a horizon.
